@@ -168,9 +168,8 @@ def random_grid(d: int = 4) -> Grid:
     return make_grid(rng.normal(-7, 1, (12, 1)) + rng.normal(0, 1, (12, d)), names)
 
 
-def keys_of(devices: Sequence[str | Device] | None, known: Sequence[Device]) -> tuple[str, ...]:
-    asked = known if devices is None else devices
-    return tuple(device if isinstance(device, str) else device.key for device in asked)
+def keys_of(devices: Sequence[Device] | None, known: Sequence[Device]) -> tuple[str, ...]:
+    return tuple(device.key for device in (known if devices is None else devices))
 
 
 @dataclass(frozen=True)
@@ -183,7 +182,7 @@ class MeanPredictor:
     def predict(
         self,
         profiles: ProfileBatch,
-        devices: Sequence[str | Device] | None = None,
+        devices: Sequence[Device] | None = None,
         *,
         probes: Reals | None = None,
         level: float = 0.9,
@@ -234,7 +233,7 @@ class OraclePredictor:
     def predict(
         self,
         profiles: ProfileBatch,
-        devices: Sequence[str | Device] | None = None,
+        devices: Sequence[Device] | None = None,
         *,
         probes: Reals | None = None,
         level: float = 0.9,

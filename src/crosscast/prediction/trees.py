@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -148,16 +148,6 @@ def joined(parts: Sequence[Trees]) -> Trees:
     )
 
 
-class TreeNodes(Protocol):
-    """Nodes of a fitted tree of scikit-learn."""
-
-    children_left: Integers
-    children_right: Integers
-    feature: Integers
-    threshold: Reals
-    value: Reals
-
-
 def trees_of_forest(forest: Any) -> Trees:
     """Trees of a fitted forest of regression trees, whose sum is its prediction."""
     share = 1.0 / len(forest.estimators_)
@@ -175,7 +165,7 @@ def trees_of_tree(model: Any) -> Trees:
     return _of_tree(model.tree_, 1.0)
 
 
-def _of_tree(tree: TreeNodes, share: float) -> Trees:
+def _of_tree(tree: Any, share: float) -> Trees:
     left, right = tree.children_left, tree.children_right
     return exported(left < 0, tree.feature, tree.threshold, left, right, tree.value[:, :, 0] * share)
 

@@ -256,10 +256,9 @@ class _TimeTask(FoldTask[Model, GridFold, Grid]):
         probes = np.where(
             np.repeat(known, len(fold.kernels.test), axis=0), np.exp(grid.log_time[rows]), np.nan
         )
-        fitted = set(fold.devices.train.tolist())
         forecast = predictor.predict(
             grid.profiles.take(rows),
-            [device.key if column in fitted else device for column, device in enumerate(grid.devices)],
+            grid.devices,
             probes=probes[:, fold.devices.train] if known.any() else None,
             level=self.level,
         )

@@ -89,7 +89,8 @@ def held_out(training: TrainingTimes, by: str, level: float, **run: Unpack[RunAr
     labels = training.labels(by)
     names = np.unique(labels).tolist()
     folds = [Fold.of(f"{by} {name}", labels == name) for name in names if len(names) > 1]
-    outside = Outside(*np.full((3, len(labels)), np.nan), np.zeros(len(labels), dtype=np.bool_))
+    error, low, high = np.full((3, len(labels)), np.nan)
+    outside = Outside(error, low, high, np.zeros(len(labels), dtype=np.bool_))
     tasks = [_LaunchTask(fold, level) for fold in folds]
     for fold, (answer,) in zip(folds, run_tasks(tasks, training, sources=_SOURCES, **run), strict=True):
         for name, values in answer.items():

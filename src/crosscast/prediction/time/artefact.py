@@ -112,8 +112,8 @@ class TrainedTimeModel(TrainedTimes[GaussianPredictor]):
     ) -> TimeForecast:
         times = None if probes is None else probes.seconds
         forecast = self.predictor.predict(batch, devices, probes=times, level=level)
-        posterior = forecast.posterior
-        assert posterior is not None
+        posterior = forecast.errors
+        assert isinstance(posterior, Posterior)
         warnings: list[list[str]] = [[] for _ in range(len(batch))]
         sources = [
             self._far_devices(len(batch), devices),

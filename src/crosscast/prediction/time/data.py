@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.profile import METRICS, Profile, compiler_options
-
-if TYPE_CHECKING:
-    pass
 
 _COLUMN = {metric.name: column for column, metric in enumerate(METRICS)}
 

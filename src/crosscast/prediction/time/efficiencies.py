@@ -10,7 +10,7 @@ import numpy as np
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.devices.architectures import streams
-from crosscast.prediction.time.terms import MEMORY, TERMS, joined
+from crosscast.prediction.time.terms import LAUNCH, MEMORY, TERMS, joined
 
 LEVELS = ("kind", "vendor", "architecture", "device")
 """A factor is the product of one of each level."""
@@ -209,12 +209,11 @@ def fit(times: Times, devices: Sequence[Device], known: Efficiencies | None = No
     precision = np.empty((len(used), t))
     for side, of_device in zip(sides, keys, strict=True):
         spreads = np.array([_PRIORS[term][side][1] for term in TERMS])
-        for key in of_device:
-            if key in column:
-                level = key.partition(":")[0]
-                precision[column[key]] = (spreads * _WITHIN[level]) ** -2.0
-                precision[column[key], MEMORY] = (spreads[MEMORY] * _WITHIN_MEMORY[level]) ** -2.0
-                precision[column[key], 0] = (spreads[0] * _WITHIN_LAUNCH[level][side]) ** -2.0
+        for key in (key for key in of_device if key in column):
+            level = key.partition(":")[0]
+            within = np.full(t, _WITHIN[level])
+            within[[LAUNCH, MEMORY]] = _WITHIN_LAUNCH[level][side], _WITHIN_MEMORY[level]
+            precision[column[key]] = (spreads * within) ** -2.0
     prior = precision.ravel()
     values = np.zeros((len(used), t))
     damping, best = 1e-3, np.inf
@@ -237,11 +236,12 @@ def fit(times: Times, devices: Sequence[Device], known: Efficiencies | None = No
             rows = times.device == number
             scaled = slopes[rows] * weights[rows, None]
             curvature, direction = scaled.T @ slopes[rows], scaled.T @ error[rows]
-            indices = np.flatnonzero(design[number].any(axis=1))
-            for i in indices:
-                right[i] += direction * design[number, i]
-                for j in indices:
-                    square[i, :, j, :] += curvature * np.outer(design[number, i], design[number, j])
+            own = np.flatnonzero(design[number].any(axis=1))
+            chosen = design[number, own]
+            right[own] += direction * chosen
+            of_terms = np.arange(t)
+            block = chosen[:, :, None, None] * curvature[:, None] * chosen
+            square[np.ix_(own, of_terms, own, of_terms)] += block
         matrix = square.reshape(prior.size, prior.size)
         gradient = right.ravel() + prior * values.ravel()
         while damping < 1e8:

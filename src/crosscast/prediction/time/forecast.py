@@ -53,12 +53,15 @@ class Predictor(Protocol):
     def predict(
         self,
         profiles: ProfileBatch,
-        devices: Sequence[str | Device] | None = None,
+        devices: Sequence[Device] | None = None,
         *,
         probes: Reals | None = None,
         level: float = 0.9,
     ) -> TimeForecast:
-        """Predict times; `probes` are seconds of shape ``(n, d)``, NaN where not measured."""
+        """Predict times; `probes` are seconds of shape ``(n, d)``, NaN where not measured.
+
+        Devices are known ones, which are the default, and descriptions of others.
+        """
 
 
 PointModel = Estimator[PointPredictor]
@@ -139,13 +142,12 @@ class TimeForecast(Tabular):
     warnings: tuple[tuple[str, ...], ...] = ()  # For each kernel; sentences without a full stop
     # `(d,)` Of errors of the kernels of an application; by default 1, the most cautious
     correlation: Reals | float = 1.0
-    posterior: Posterior | None = None  # If the model has one
     # `(n, d, t)` Shares of the time by `crosscast.prediction.time.terms.TERMS`, if the model has terms
     terms: Reals | None = None
     nearest: tuple[NearestLaunch, ...] = ()  # For each kernel, if the model knows
     assumed: tuple[Assumed, ...] = ()  # Devices whose data sheets lack numbers
     deviation: Reals | None = None  # `(n, d)` Standard deviations of log times, if the model has them
-    errors: DeviceErrors | None = None  # On these devices and others, if the model has them
+    errors: Posterior | DeviceErrors | None = None  # On these devices and others, if the model has them
 
     @cached_property
     def ranks(self) -> Integers:
@@ -198,11 +200,10 @@ class TimeForecast(Tabular):
 
     def probability_faster(self, row: int, first: int, second: int) -> float | None:
         """Probability that a kernel takes less time on the second of two devices, if the model knows."""
-        errors = self.errors if self.posterior is None else self.posterior
-        if errors is None:
+        if self.errors is None:
             return None
         apart = float(np.log(self.centre[row, second] / self.centre[row, first]))
-        return errors.probability_faster(row, self.devices[first], self.devices[second], apart)
+        return self.errors.probability_faster(row, self.devices[first], self.devices[second], apart)
 
     def term_shares(self, row: int, column: int) -> dict[str, float]:
         """Share of each term in the time of a kernel on a device, by name, the largest first."""

@@ -277,14 +277,17 @@ class GaussianPredictor(Stored):
     def predict(
         self,
         profiles: ProfileBatch,
-        devices: Sequence[str | Device] | None = None,
+        devices: Sequence[Device] | None = None,
         *,
         probes: Reals | None = None,
         level: float = 0.9,
     ) -> TimeForecast:
         """Predict times; see `Predictor.predict`."""
         check_level(level)
-        indices, new = self._resolve(devices)
+        chosen = self.devices if devices is None else devices
+        new = [device for device in chosen if device.key not in self.keys]
+        keys = (*self.keys, *(device.key for device in new))
+        indices = [keys.index(device.key) for device in chosen]
         shape = (len(profiles), len(self.keys))
         measured = np.full(shape, np.nan)
         if probes is not None:
@@ -308,37 +311,21 @@ class GaussianPredictor(Stored):
             means, halves = self._predict_new(new, mean, errors, factor, level)
             mean, half = np.hstack([mean, means]), np.hstack([half, halves])
             known = np.hstack([known, np.zeros(means.shape, dtype=np.bool_)])
-        keys = (*self.keys, *(device.key for device in new))
         mean, half = mean[:, indices], half[:, indices]
         # An error of a device's descriptors is one of all its kernels.
         within = 1.0 if self.correlation is None else self.correlation
         correlation = np.where(np.array(indices) < len(self.keys), within, 1.0)
         return TimeForecast(
             profiles,
-            tuple(keys[index] for index in indices),
+            tuple(device.key for device in chosen),
             np.exp(mean),
             np.exp(mean - half),
             np.exp(mean + half),
             level,
             known[:, indices],
             correlation=correlation,
-            posterior=Posterior(self, centre, errors),
+            errors=Posterior(self, centre, errors),
         )
-
-    def _resolve(self, devices: Sequence[str | Device] | None) -> tuple[list[int], list[Device]]:
-        """Indices of the requested devices among the known and then the new ones, and the new ones."""
-        indices, new = list[int](), list[Device]()
-        for device in self.keys if devices is None else devices:
-            key = device.key if isinstance(device, Device) else device
-            if key in self.keys:
-                indices.append(self.keys.index(key))
-            elif isinstance(device, Device):
-                indices.append(len(self.keys) + len(new))
-                new.append(device)
-            else:
-                expected = f"one that the model knows ({', '.join(self.keys)}), or the description of another"
-                raise InputError.of(where="device", expected=expected, found=repr(key))
-        return indices, new
 
     def _predict_new(
         self, new: Sequence[Device], mean: Reals, errors: Reals, factor: Reals, level: float

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import Annotated, Protocol
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError, importing
 from crosscast.prediction.serialization import Array, Nested, Stored
 from crosscast.prediction.time.data import Grid, ProfileBatch
-from crosscast.prediction.trees import TreeNodes, Trees, exported, joined
+from crosscast.prediction.trees import Trees, exported, joined
 from crosscast.profile import METRICS
 
 _LARGEST_SEED = 2**31 - 1
@@ -142,29 +142,8 @@ def draw_trees(rows: Rows, trees: int, *, tried: int, seed: int) -> Iterator[Dra
         yield _grown(seeded, rows, features, times, tried, rng)
 
 
-class _GrownNodes(TreeNodes, Protocol):
-    weighted_n_node_samples: Reals
-
-    def apply(self, features: npt.NDArray[np.float32], /) -> Integers:
-        """The leaf of each row."""
-
-    def compute_node_depths(self) -> Integers:
-        """Depth of each node; the root's is 1."""
-
-
-class _Grown(Protocol):
-    """A tree of scikit-learn."""
-
-    tree_: _GrownNodes
-
-    def fit(
-        self, features: npt.NDArray[np.float32], target: Reals, *, sample_weight: Integers, check_input: bool
-    ) -> object:
-        """Fit the tree."""
-
-
 def _grown(
-    grown: _Grown,
+    grown: Any,
     rows: Rows,
     features: npt.NDArray[np.float32],
     times: Integers,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -14,6 +15,7 @@ from crosscast.data.times import KernelTime, LaunchTables
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.time.card import HeldOut, Range
+from crosscast.prediction.time.correction import Correction
 from crosscast.prediction.time.efficiencies import Efficiencies, fit
 from crosscast.prediction.time.grids import devices_of, recorded_times
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
@@ -25,13 +27,11 @@ from crosscast.prediction.time.launch_times import (
     fit_deviations,
     narrowed,
 )
-from crosscast.prediction.time.terms import TERMS
 from crosscast.prediction.time.training_times import (
     TrainingTimes,
-    corrected,
     correction_of,
     equal_weights,
-    predicted,
+    held_out,
     read_training,
     widening,
 )
@@ -91,7 +91,7 @@ def joined(
     """
     counted = read_training(tables)
     models = base.predictor
-    joined_model, held_out = _joined(models.counted, counted)
+    joined_model, errors = _joined(models.counted, counted)
     estimated = models.estimated and _joined(models.estimated, read_training(tables, counted=False))[0]
     (device,) = counted.devices
     times = np.exp(counted.times.log_time)
@@ -104,52 +104,45 @@ def joined(
             "device": device.key,
             "kernels_at_a_size": len({row.cell for row in counted.rows}),
             "applications": sorted({row.application for row in counted.rows}),
-            "held_out": held_out.to_dict(),
+            "held_out": errors.to_dict(),
         },
     }
     time_range = Range(min(card.time_s.low, float(times.min())), max(card.time_s.high, float(times.max())))
     new = msgspec.structs.replace(card, training=training, devices=(*card.devices, device), time_s=time_range)
-    return TrainedLaunchTimes(new, LaunchModels(joined_model, estimated)), held_out
+    return TrainedLaunchTimes(new, LaunchModels(joined_model, estimated)), errors
 
 
 def _joined(model: LaunchTimes, training: TrainingTimes) -> tuple[LaunchTimes, HeldOut]:
     """Fit a device's factors; fit its uncertainty to held-out errors, drawn to that of other devices."""
     applications = training.labels("application")
-    errors, narrower = np.full((2, len(applications)), np.nan)
-    shares = np.zeros((len(applications), len(TERMS)))
-    names = sorted(set(applications.tolist()))
-    for name in names:
-        held = applications == name
-        if held.all():
-            continue
-        known, fitted = _fitted(model, training.take(~held))
-        part = training.take(held)
-        centre, shares[held] = predicted(part.times, known, part.devices)
-        shift, explained = corrected(part, fitted.correction, shares[held])
-        errors[held] = part.times.log_time - centre - shift
-        narrower[held] = narrowed(explained, model.near[part.sides])
-    _, fitted = _fitted(model, training)
+    errors, shares, explained = held_out(training, applications, partial(_fitted, model))
+    names: list[str] = np.unique(applications).tolist()
     if not np.isfinite(errors).any():
         expected = "times of two applications or more"
         raise InputError.of(where="training", expected=expected, found=names[0])
+    narrower = narrowed(explained, model.near[training.sides])
     usual = model.doubt.deviations[training.sides[0]]
     doubted = _HeldOutErrors(model.doubt, usual, training, errors, shares, narrower)
-    factor = model.doubt.factor(LEVEL)
-    inside = []
-    for name in names:
-        rows = applications == name
+    factor, inside = model.doubt.factor(LEVEL), []
+    for rows in (applications == name for name in names):
         deviation = deviation_of(shares[rows], doubted.deviations(~rows)) * narrower[rows]
         inside.append(float(np.mean(np.abs(errors[rows]) <= factor * deviation)))
-    held_out = HeldOut(
+    scores = HeldOut(
         float(np.median(np.abs(np.expm1(-errors)))),
         float(np.sqrt(np.mean(errors**2))),
         float(np.mean(inside)),
         min(inside),
         LEVEL,
     )
+    known, correction = _fitted(model, training)
+    of_device, factors = tuple(known.factors), np.stack([*known.factors.values()])
     wider = doubted.deviations(np.ones(len(errors), dtype=np.bool_)) / usual
     keys = (*model.joined, *(device.key for device in training.devices))
-    return replace(fitted, joined=keys, wider=np.vstack([model.wider, wider])), held_out
+    wider_of = np.vstack([model.wider, wider])
+    fitted = replace(
+        model, keys=of_device, factors=factors, correction=correction, joined=keys, wider=wider_of
+    )
+    return fitted, scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,9 +174,6 @@ class _HeldOutErrors:
         return np.maximum(deviations * wider, self.usual)
 
 
-def _fitted(model: LaunchTimes, training: TrainingTimes) -> tuple[Efficiencies, LaunchTimes]:
+def _fitted(model: LaunchTimes, training: TrainingTimes) -> tuple[Efficiencies, Correction]:
     known = fit(training.times, training.devices, model.efficiencies())
-    names = tuple(known.factors)
-    correction = model.correction.with_launches(correction_of(training, known, model.correction))
-    factors = np.stack([known.factors[name] for name in names])
-    return known, replace(model, keys=names, factors=factors, correction=correction)
+    return known, model.correction.with_launches(correction_of(training, known, model.correction))

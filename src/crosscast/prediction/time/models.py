@@ -73,8 +73,11 @@ class Nearest:
     def fit(self, grid: Grid, seed: int) -> FittedNearest:
         """Fit the points; cells without a time are imputed."""
         complete = impute(grid)
-        lacking = invalid_metrics(complete.profiles, tuple(_AMOUNTS.values())).any(axis=1).tolist()
-        names = tuple(name for name, lacks in zip(_AMOUNTS, lacking, strict=True) if not lacks)
+        names = tuple(
+            name
+            for name, metric in _AMOUNTS.items()
+            if not invalid_metrics(complete.profiles, [metric]).any()
+        )
         if not names:
             expected = f"one of the metrics {', '.join(_AMOUNTS.values())} of all kernels"
             raise InputError.of(where="profiles", expected=expected, found="none")

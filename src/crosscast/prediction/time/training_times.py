@@ -5,7 +5,7 @@ The tables are those of `benchmarks.training_profiles`: see `crosscast.data.time
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -192,10 +192,13 @@ def predicted(times: Times, known: Efficiencies, devices: Sequence[Device]) -> t
     return log_times(times, np.stack([known.of(device) for device in devices])[times.device])
 
 
-def held_out(training: TrainingTimes, labels: AnyArray, template: Correction) -> tuple[Reals, Reals, Reals]:
+Fit = Callable[[TrainingTimes], tuple[Efficiencies, Correction]]
+
+
+def held_out(training: TrainingTimes, labels: AnyArray, fit_to: Fit) -> tuple[Reals, Reals, Reals]:
     """Errors of cells, shares of their terms, and explained variance, each label held out in turn.
 
-    Errors are measured less predicted logarithms.
+    Errors are measured less predicted logarithms; NaN where nothing remains to fit to.
     """
     errors, explained = np.full((2, len(labels)), np.nan)
     shares = np.zeros((len(labels), training.times.seconds.shape[1]))
@@ -203,9 +206,9 @@ def held_out(training: TrainingTimes, labels: AnyArray, template: Correction) ->
         if held.all():
             continue
         rest, part = training.take(~held), training.take(held)
-        known = fit(rest.times, rest.devices)
+        known, correction = fit_to(rest)
         centre, shares[held] = predicted(part.times, known, part.devices)
-        shift, explained[held] = corrected(part, correction_of(rest, known, template), shares[held])
+        shift, explained[held] = corrected(part, correction, shares[held])
         errors[held] = part.times.log_time - centre - shift
     return errors, shares, explained
 
@@ -217,8 +220,8 @@ def correction_of(
     centre, shares = predicted(training.times, known, training.devices)
     errors, sound = training.times.log_time - centre, ~training.noted
     launches = [row.cell for row in training.rows if not row.note]
-    columns = (training.kinds, shares[:, MEMORY], errors)
-    return fit_correction(training.traits[sound], launches, *(each[sound] for each in columns), template)
+    traits, kinds, memory = training.traits[sound], training.kinds[sound], shares[sound, MEMORY]
+    return fit_correction(traits, launches, kinds, memory, errors[sound], template)
 
 
 def corrected(training: TrainingTimes, correction: Correction, shares: Reals) -> tuple[Reals, Reals]:
@@ -233,6 +236,16 @@ def corrected(training: TrainingTimes, correction: Correction, shares: Reals) ->
         of_kind = correction.of(distances, np.array([kind]), shares[rows, MEMORY, None])
         shift[rows], explained[rows] = (each[:, 0] for each in of_kind)
     return shift, explained
+
+
+def _as(template: Correction) -> Fit:
+    """Fit factors, and a correction with the covariance of a template."""
+
+    def fit_to(training: TrainingTimes) -> tuple[Efficiencies, Correction]:
+        known = fit(training.times, training.devices)
+        return known, correction_of(training, known, template)
+
+    return fit_to
 
 
 def device_folds(keys: AnyArray) -> AnyArray:
@@ -250,7 +263,7 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
     known = fit(times, training.devices)
     correction = correction_of(training, known)
     applications = training.labels("application")
-    errors, shares, explained = held_out(training, applications, correction)
+    errors, shares, explained = held_out(training, applications, _as(correction))
     sound = np.isfinite(errors) & ~training.noted
     weights = equal_weights(applications)
     # The next application is one more of those on its kind of device.
@@ -307,7 +320,7 @@ def widening(
 def _held_out_launches(training: TrainingTimes, correction: Correction) -> tuple[Reals, Reals, Reals]:
     """As `held_out`, for folds of launches whose kernels have other launches in the training."""
     number = {cell: k % _LAUNCH_FOLDS for k, cell in enumerate(sorted({row.cell for row in training.rows}))}
-    return held_out(training, np.array([number[row.cell] for row in training.rows]), correction)
+    return held_out(training, np.array([number[row.cell] for row in training.rows]), _as(correction))
 
 
 def _near(training: TrainingTimes, near_known: tuple[Reals, Reals, Reals], doubt: Doubt) -> Reals:
@@ -321,7 +334,7 @@ def _near(training: TrainingTimes, near_known: tuple[Reals, Reals, Reals], doubt
 
 def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near: Reals) -> Reals:
     """Deviations by kind on devices of each side that were not measured."""
-    errors, shares, explained = held_out(training, device_folds(training.labels("device")), correction)
+    errors, shares, explained = held_out(training, device_folds(training.labels("device")), _as(correction))
     narrower = narrowed(explained, near[training.sides])
     sound = np.isfinite(errors) & ~training.noted
     weights = equal_weights(training.labels("application"))

@@ -194,34 +194,30 @@ _LIMIT = 6.0
 _JITTER = 1e-8
 
 
-@dataclass(frozen=True, eq=False)
-class Kriging:
-    """Fitted kriging: sizes of the parts of the covariance."""
+def kriging_weights(sizes: Reals, pairs: Pairs) -> tuple[Reals, float]:
+    """Weights of all devices but the last for the last, of shape ``(d - 1,)``, and an offset.
 
-    # `(8,)` Logarithms of the variances of the six parts in the order above, of the distance at which the
-    # fourth has fallen by `exp(-1/2)`, and of the variance that all kernels share over that of one kernel
-    sizes: Reals
+    The weights add up to one, so that a kernel that is slower everywhere is so on the new device. Sizes
+    ``(8,)`` are logarithms of the variances of the six parts in the order above, of the distance at which the
+    fourth has fallen by ``exp(-1/2)``, and of the variance that all kernels share over that of one kernel.
+    """
+    covariance, known = _covariance(sizes, pairs), len(pairs) - 1
+    system = np.ones((known + 1, known + 1))
+    system[:known, :known] = covariance[:-1, :-1]
+    system[known, known] = 0.0
+    weights = np.linalg.solve(system, np.append(covariance[-1, :-1], 1.0))[:known]
+    return weights, float(_POWER * (pairs.trend[-1] - weights @ pairs.trend[:-1]))
 
-    def weights(self, pairs: Pairs) -> tuple[Reals, float]:
-        """Weights of all devices but the last for the last, of shape ``(d - 1,)``, and an offset.
 
-        The weights add up to one, so that a kernel that is slower everywhere is so on the new device.
-        """
-        covariance, known = self._covariance(pairs), len(pairs) - 1
-        system = np.ones((known + 1, known + 1))
-        system[:known, :known] = covariance[:-1, :-1]
-        system[known, known] = 0.0
-        weights = np.linalg.solve(system, np.append(covariance[-1, :-1], 1.0))[:known]
-        return weights, float(_POWER * (pairs.trend[-1] - weights @ pairs.trend[:-1]))
+def kriging_sd(sizes: Reals, weights: Reals, pairs: Pairs) -> float:
+    """Standard deviation of the error of any weights on the last device."""
+    contrast = np.append(-weights, 1.0)
+    variance = contrast @ _covariance(sizes, pairs) @ contrast * (1 + np.exp(sizes[_SHARED]))
+    return float(np.sqrt(max(variance, _JITTER)))
 
-    def sd(self, weights: Reals, pairs: Pairs) -> float:
-        """Standard deviation of the error of any weights on the last device."""
-        contrast = np.append(-weights, 1.0)
-        variance = contrast @ self._covariance(pairs) @ contrast * (1 + np.exp(self.sizes[_SHARED]))
-        return float(np.sqrt(max(variance, _JITTER)))
 
-    def _covariance(self, pairs: Pairs) -> Reals:
-        return np.tensordot(np.exp(self.sizes[:_REACH]), _parts(self.sizes, pairs), 1)
+def _covariance(sizes: Reals, pairs: Pairs) -> Reals:
+    return np.tensordot(np.exp(sizes[:_REACH]), _parts(sizes, pairs), 1)
 
 
 def _parts(sizes: Reals, pairs: Pairs) -> Reals:
@@ -230,7 +226,7 @@ def _parts(sizes: Reals, pairs: Pairs) -> Reals:
     return np.stack([pairs.gpus, same_vendor, pairs.series, near, pairs.products, np.eye(len(pairs))])
 
 
-def fit_kriging(pairs: Pairs, log_time: Reals, kernels: Reals, replicates: int) -> Kriging:
+def fit_kriging(pairs: Pairs, log_time: Reals, kernels: Reals, replicates: int) -> Reals:
     """Fit the sizes of the parts by maximum a posteriori."""
     # Imported here: predicting with fitted sizes needs no SciPy.
     from scipy.linalg import helmert
@@ -266,7 +262,8 @@ def fit_kriging(pairs: Pairs, log_time: Reals, kernels: Reals, replicates: int) 
         return float(value) / 2, slope / 2
 
     bounds = [(mean - _LIMIT, mean + _LIMIT) for mean in _MEANS]
-    return Kriging(minimize(loss, _MEANS, jac=True, method="L-BFGS-B", bounds=bounds).x)
+    sizes: Reals = minimize(loss, _MEANS, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return sizes
 
 
 _LEAST_DEVICES = 3
@@ -291,11 +288,10 @@ class Transfer:
     @classmethod
     def of(cls, similarity: Reals, kriging: Reals, pairs: Pairs) -> Transfer:
         """To the last of the devices from the others: the mean of both weightings."""
-        fitted = Kriging(kriging)
         by_similarity, similarity_offset = similarity_weights(similarity, pairs)
-        by_kriging, kriging_offset = fitted.weights(pairs)
+        by_kriging, kriging_offset = kriging_weights(kriging, pairs)
         weights = (by_similarity + by_kriging) / 2
-        return cls(weights, (similarity_offset + kriging_offset) / 2, fitted.sd(weights, pairs))
+        return cls(weights, (similarity_offset + kriging_offset) / 2, kriging_sd(kriging, weights, pairs))
 
     def log_time(self, known: Reals) -> Reals:
         """Logarithms of times on the new device, of shape ``(n,)``, from those on the known ``(n, d)``."""
@@ -308,7 +304,7 @@ class UnseenDevices(Stored):
 
     descriptors: Annotated[Descriptors, Nested(flat=True)]  # Of the known devices
     similarity: Annotated[Reals, Array(f"m {len(_WAY_MEANS)}", least=1)]  # See `similarity_weights`
-    kriging: Annotated[Reals, Array(f"{len(_MEANS)}")]  # See `Kriging`
+    kriging: Annotated[Reals, Array(f"{len(_MEANS)}")]  # See `kriging_weights`
     # Quantiles of the absolute errors over their standard deviations, on known devices left out of the fit,
     # for probabilities from 0 to 1 in equal steps
     unseen_quantiles: Annotated[Reals, Array("q", low=0, least=1, rising=True)]
@@ -362,7 +358,7 @@ def fit_unseen(grid: Grid, seed: int) -> UnseenDevices:
     def fit(devices: Sequence[int]) -> tuple[Reals, Reals]:
         known, times = pairs.take(devices), complete.log_time[:, list(devices)]
         kriging = fit_kriging(known, times, kernels, applications)
-        return fit_similarity(known, times, kernels, seed), kriging.sizes
+        return fit_similarity(known, times, kernels, seed), kriging
 
     ratios = []
     for device in range(count):
