@@ -72,7 +72,7 @@ def of_times(grid: Grid) -> tuple[Flags, Flags, Flags]:
     groups, parts = grid.profiles.groups("application"), []
     for number in range(len(grid.applications)):
         train, test = grid.take(groups != number), grid.take(groups == number)
-        predictor, _ = model_named(DEFAULT_MODEL).fit_with_errors(train, 0, None)
+        predictor = model_named(DEFAULT_MODEL).fit_with_residuals(train, 0)
         found = predictor.predict(test.profiles)
         times = np.exp(train.log_time[np.isfinite(train.log_time)])
         out = (found.centre.min(axis=1) < times.min()) | (found.centre.max(axis=1) > times.max())

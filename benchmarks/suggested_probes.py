@@ -53,7 +53,7 @@ def main() -> int:
     others: list[list[Reals]] = []
     for number in range(len(grid.applications)):
         train, test = grid.take(groups != number), grid.take(groups == number)
-        predictor, _ = model.fit_with_errors(train, 0, None)
+        predictor = model.fit_with_residuals(train, 0)
         errors = test.log_time - predictor.point.log_time(test.profiles)
         chosen = suggest_probes(predictor, options.probes).devices
         suggested.append(_left(predictor, errors, [predictor.keys.index(key) for key in chosen]))

@@ -24,7 +24,7 @@ from support.vectors import made_counted_dataset
 MODELS = {
     "time": "device-mean",
     "relative": "published-linear",
-    "configuration": "published-log",
+    "configuration": "published",
     "corun": "published-linear",
 }
 

@@ -158,9 +158,9 @@ def test_no_cap_is_needed_for_least_energy_within_a_slowdown(capsys: Output, mod
 def test_a_model_is_trained_and_asked_from_end_to_end(capsys: Output, tmp_path: Path) -> None:
     dataset, out = tmp_path / "cap", tmp_path / "capmodel"
     write_dataset(configured_dataset(made_surfaces(4, noise=0.01)), dataset)
-    words = (dataset, "--model", "published-log", "--out", out)
+    words = (dataset, "--model", "published", "--out", out)
     shown = train.text(capsys, *words, "--power-domain", "gpu")
-    assert "published-log, trained on cap: 96 runs of 8 kernels at a size (4 applications) at" in shown
+    assert "published, trained on cap: 96 runs of 8 kernels at a size (4 applications) at" in shown
     card = load_model(out).card
     assert card.power.domain == "gpu"
     assert card.power.totals == {"node": (("gpu",),)}

@@ -367,8 +367,7 @@ def _by_name(confidence: float) -> Mapping[str, Method]:
         FeedbackCapping(),
         WithFeedback(FeedbackCapping(), "limiter-returns", returns=True),
     ]
-    published = (PublishedModel(), PublishedModel(PUBLISHED_CLUSTERS), PublishedModel(logarithms=True))
-    for model in (*published, NearestKernels()):
+    for model in (PublishedModel(), PublishedModel(PUBLISHED_CLUSTERS), NearestKernels()):
         selected = SelectedModel(model, model.name, baseline=True)
         methods += [selected, WithFeedback(selected, f"{model.name}+fl")]
         if isinstance(model, NearestKernels):
@@ -385,8 +384,7 @@ def _by_name(confidence: float) -> Mapping[str, Method]:
 
 
 _METHODS = _by_name(CONFIDENCE)
-_NOT_MAIN = ("published-5", "published-log")
-MAIN = tuple(name for name in _METHODS if not name.startswith(_NOT_MAIN))
+MAIN = tuple(name for name in _METHODS if not name.startswith(f"published-{PUBLISHED_CLUSTERS}"))
 """The methods of comparisons by default, besides those of single knobs."""
 
 

@@ -200,7 +200,6 @@ _FAMILIES = (
     "published",
     "nearest",
     "published-5",
-    "published-log",
     "fixed",
     "model-confident",
 )

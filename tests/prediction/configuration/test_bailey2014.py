@@ -1,6 +1,5 @@
 """Groups are those of average linkage, one within the other."""
 
-import dataclasses
 from itertools import combinations
 
 import numpy as np
@@ -188,10 +187,8 @@ def relative() -> Reals:
     return np.asarray(SURFACES.time_s[:, at] / SURFACES.time_s)
 
 
-def fitted(
-    performance: Reals, power: Reals, kinds: Integers = KINDS, *, logarithms: bool = False
-) -> ClusterModels:
-    return fit_cluster_models(DESIGN, performance, power, kinds, logarithms=logarithms)
+def fitted(performance: Reals, power: Reals) -> ClusterModels:
+    return fit_cluster_models(DESIGN, performance, power, KINDS)
 
 
 def noisy() -> tuple[Reals, Reals]:
@@ -199,23 +196,15 @@ def noisy() -> tuple[Reals, Reals]:
     return relative() * wobble[0], SURFACES.power_w * wobble[1]
 
 
-@pytest.mark.parametrize("logarithms", [False, True])
-def test_coefficients_solve_the_normal_equations_of_each_device(logarithms: bool) -> None:
+def test_coefficients_solve_the_normal_equations_of_each_device() -> None:
     performance, power = noisy()
-    result = fitted(performance, power, logarithms=logarithms)
-    change = np.log if logarithms else np.asarray
-    both = DESIGN.with_constants
-    for kind in (0, 1):
-        rows = np.tile(both, (3, 1))
-        wanted = change(power[kind == KINDS]).ravel()
-        np.testing.assert_allclose(
-            result.power[kind], np.linalg.solve(rows.T @ rows, rows.T @ wanted), rtol=1e-8
-        )
-        rows = np.tile(both if logarithms else DESIGN.matrix, (3, 1))
-        wanted = change(performance[kind == KINDS]).ravel()
-        np.testing.assert_allclose(
-            result.performance[kind], np.linalg.solve(rows.T @ rows, rows.T @ wanted), rtol=1e-8
-        )
+    result = fitted(performance, power)
+    pairs = (DESIGN.with_constants, power, result.power), (DESIGN.matrix, performance, result.performance)
+    for variables, values, coefficients in pairs:
+        rows = np.tile(variables, (3, 1))
+        for kind in (0, 1):
+            wanted = np.linalg.solve(rows.T @ rows, rows.T @ values[kind == KINDS].ravel())
+            np.testing.assert_allclose(coefficients[kind], wanted, rtol=1e-8)
 
 
 def test_cells_that_did_not_run_do_not_count() -> None:
@@ -279,10 +268,10 @@ TRIED = (1, 2, 3, 4), (1, 2)
 def test_amounts_are_chosen_of_those_asked_for_and_the_largest_without_a_test() -> None:
     surfaces = linear_surfaces(8)
     training = Training.of(TrainingRuns.of(surfaces, linear_samples(surfaces.space)))
-    assert choose_amounts(training, (3,), (1, 2), logarithms=True, seed=0).clusters == 3
+    assert choose_amounts(training, (3,), (1, 2), seed=0).clusters == 3
     surfaces = made_surfaces(1)
     training = Training.of(TrainingRuns.of(surfaces, (11, 0)))
-    assert choose_amounts(training, *TRIED, logarithms=False, seed=0) == Amounts(4, 2)
+    assert choose_amounts(training, *TRIED, seed=0) == Amounts(4, 2)
 
 
 SAMPLES = (11, 0)
@@ -312,20 +301,6 @@ def test_a_new_kernel_is_told_exactly_where_its_cluster_is_linear() -> None:
         forecast = fitted.forecast(surfaces.observed(row, samples))
         np.testing.assert_allclose(forecast.time.centre, surfaces.time_s[row], rtol=1e-9)
         np.testing.assert_allclose(forecast.power.centre, surfaces.power_w[row], rtol=1e-9)
-
-
-def test_logarithms_are_exact_where_they_are_linear() -> None:
-    surfaces = same_frontiers()
-    clocks = surfaces.space.matrix[:, 0] / 1e9
-    works = np.arange(1.0, 6.0)[:, None]
-    exponential = dataclasses.replace(
-        surfaces, time_s=works * np.exp(-0.3 * clocks), power_w=np.exp(3 + 0.5 * clocks) + 0 * works
-    )
-    out = surfaces.rows_of(["app4"])
-    fitted = PublishedModel(logarithms=True).fit(exponential.take(~out), (2, 0))
-    forecast = fitted.forecast(exponential.observed(4, (2, 0)))
-    np.testing.assert_allclose(forecast.time.centre, exponential.time_s[4])
-    np.testing.assert_allclose(forecast.power.centre, exponential.power_w[4])
 
 
 def test_where_all_orders_agree_there_is_nothing_to_cluster_and_it_says_so() -> None:

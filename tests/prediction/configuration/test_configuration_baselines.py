@@ -35,7 +35,6 @@ def test_measured_values_stand_and_nothing_else_is_sure() -> None:
 MODELS: list[ConfigurationModel] = [
     NearestKernels(),
     PublishedModel(),
-    PublishedModel(logarithms=True),
     ProcessModel(),
 ]
 

@@ -282,7 +282,6 @@ def errors(model: ConfigurationModel, surfaces: Surfaces) -> tuple[float, float]
         3,
         [
             (PublishedModel(), 0.15, 0.2),
-            (PublishedModel(logarithms=True), 0.15, 0.2),
             (NearestKernels(), 0.12, 0.08),
         ],
     ),

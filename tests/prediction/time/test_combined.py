@@ -17,7 +17,7 @@ from crosscast.prediction.time.combined import (
     fit_correction,
 )
 from crosscast.prediction.time.data import Grid, ProfileBatch
-from crosscast.prediction.time.gaussian import out_of_fold_residuals
+from crosscast.prediction.time.gaussian import covariance_of, out_of_fold_residuals
 from crosscast.prediction.time.models import DeviceMean, FittedMean, model_named
 from crosscast.prediction.time.physical import quantities_of
 from support.grids import DEVICES, NAMES, noisy_grid, profiles_of
@@ -86,9 +86,10 @@ def test_a_correction_of_other_devices_is_refused(lawful: Grid) -> None:
 def test_where_times_are_chance_the_mean_of_each_device_is_predicted() -> None:
     grid = noisy_grid()
     chance = replace(grid, log_time=np.random.default_rng(0).normal(-8, 1, grid.log_time.shape))
-    predictor, errors = model_named("combined").fit_with_errors(chance, 0, None)
+    predictor = model_named("combined").fit_with_residuals(chance, 0)
     assert isinstance(predictor.point, FittedMean)
-    assert np.array_equal(errors, out_of_fold_residuals(DeviceMean(), chance, 0))
+    errors = out_of_fold_residuals(DeviceMean(), chance, 0)
+    assert np.array_equal(predictor.covariance, covariance_of(errors, chance))
 
 
 def test_similarity_is_materns_covariance_of_standardized_features_as_in_scikit_learn() -> None:

@@ -233,7 +233,7 @@ def test_the_default_has_wider_intervals_at_longer_times_where_these_are_less_su
     random = np.random.default_rng(1)
     noise = random.normal(size=GRID.log_time.shape) * np.exp(0.4 * (GRID.log_time - GRID.log_time.mean()))
     grid = replace(GRID, log_time=GRID.log_time + 0.2 * noise)
-    predictor = replace(model_named("combined"), trivial=None).fit_with_errors(grid, 0, None)[0]
+    predictor = replace(model_named("combined"), trivial=None).fit_with_residuals(grid, 0)
     assert predictor.spread is not None
     assert predictor.spread.power > 0.1
     forecast = predictor.predict(grid.profiles)

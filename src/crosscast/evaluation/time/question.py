@@ -31,7 +31,6 @@ from crosscast.prediction.time.grids import grid_of
 from crosscast.prediction.time.joining import launch_tables_of
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.models import BASELINES, DEFAULT_MODEL, MODELS, model_named
-from crosscast.prediction.time.unseen import enough_devices, fit_unseen
 
 _MOST_RATIO = 2.0
 _OUTER = 0.1
@@ -123,8 +122,7 @@ def _fitted(model: Gaussian, grid: Grid, seed: int, result: Result) -> GaussianP
     (outcome,) = result.outcomes
     errors = np.full(grid.log_time.shape, np.nan)
     errors[outcome.rows] = outcome.measured - outcome.centre
-    unseen = fit_unseen(grid, seed) if enough_devices(grid) else None
-    return model.fit_with_errors(grid, seed, unseen, errors)[0]
+    return model.fit(grid, seed, errors)
 
 
 def _errors(evaluation: TimeEvaluation, model: str) -> dict[str, object]:

@@ -167,9 +167,7 @@ def fit_classification_tree(
 class ClusterModels(Stored):
     """Linear models of ``k`` clusters in ``p`` variables of `Design` and constants of ``d`` devices."""
 
-    logarithms: bool  # Whether the models are of the logarithms of performance and power
-    # (k, p) of the performance relative to that at the sample; (k, p + d) with the devices' constants if of
-    # logarithms: without, the prediction would be 1 where every variable is 0
+    # (k, p) of the performance relative to that at the sample
     performance: Annotated[Reals, Array("k v", nan=True, least=1)]
     power: Annotated[Reals, Array("k b", nan=True)]  # (k, p + d) of the power in watts
     # Least values of the cluster's kernels on a device, where predictions are cut: a line may fall below 0
@@ -181,8 +179,7 @@ class ClusterModels(Stored):
 
     def relative_performance(self, design: Design) -> Reals:
         """``(k, c)`` Performance relative to that at the sample of the same device."""
-        variables = design.with_constants if self.logarithms else design.matrix
-        return self._cut(self.performance, variables, self.least_performance, design)
+        return self._cut(self.performance, design.matrix, self.least_performance, design)
 
     def power_w(self, design: Design) -> Reals:
         """``(k, c)`` Power in watts."""
@@ -192,23 +189,18 @@ class ClusterModels(Stored):
         # Variables of other devices, whose coefficients may be NaN, do not count.
         used = (variables != 0)[None]
         values: Reals = np.where(used, coefficients[:, None, :] * variables[None], 0.0).sum(axis=2)
-        values = np.exp(values) if self.logarithms else values
         return np.maximum(values, least[:, design.on_device.argmax(axis=1)])
 
 
-def fit_cluster_models(
-    design: Design, relative: Reals, power_w: Reals, clusters: Integers, *, logarithms: bool
-) -> ClusterModels:
+def fit_cluster_models(design: Design, relative: Reals, power_w: Reals, clusters: Integers) -> ClusterModels:
     """Fit the models by least squares, for all kernels of a cluster together, of minimum norm.
 
     On a device without a run of the cluster, the model is that of all kernels.
     """
     count = int(clusters.max()) + 1
-    with_constants = design.with_constants
     known = np.isfinite(relative) & np.isfinite(power_w)
     fitted = []
-    of_relative = with_constants if logarithms else design.matrix
-    for variables, values in ((of_relative, relative), (with_constants, power_w)):
+    for variables, values in ((design.matrix, relative), (design.with_constants, power_w)):
         coefficients = np.full((count, variables.shape[1]), np.nan)
         least = np.full((count, len(design.devices)), np.nan)
         for number, on_device in enumerate(design.on_device.T > 0):
@@ -219,11 +211,10 @@ def fit_cluster_models(
                 if len(kernel):
                     target, inputs = values[kernel, configuration], variables[configuration][:, used]
                     least[cluster, number] = target.min()
-                    target = np.log(target) if logarithms else target
                     coefficients[cluster, used] = np.linalg.lstsq(inputs, target, rcond=None)[0]
         fitted.append((coefficients, least))
     (performance, least_performance), (power, least_power) = fitted
-    return ClusterModels(logarithms, performance, power, least_performance, least_power)
+    return ClusterModels(performance, power, least_performance, least_power)
 
 
 _MANY = 1 << 31
@@ -325,7 +316,7 @@ class Amounts(NamedTuple):
 
 
 def choose_amounts(
-    training: Training, clusters: Sequence[int], depths: Sequence[int], *, logarithms: bool, seed: int
+    training: Training, clusters: Sequence[int], depths: Sequence[int], *, seed: int
 ) -> Amounts:
     """Choose the hyperparameters of the least error, the smaller ones of equals; candidates are rising.
 
@@ -338,23 +329,14 @@ def choose_amounts(
     applications = np.unique(training.groups)
     if len(pairs) == 1 or len(applications) < 2:
         return pairs[-1]
-    errors = [
-        _held_out_errors(training, each, clusters, depths, logarithms=logarithms, seed=seed)
-        for each in applications
-    ]
+    errors = [_held_out_errors(training, each, clusters, depths, seed=seed) for each in applications]
     mean = np.mean(errors, axis=0).ravel()
     # Differences by rounding do not count.
     return pairs[int(np.flatnonzero(mean <= mean.min() * (1 + 1e-9) + 1e-12)[0])]
 
 
 def _held_out_errors(
-    training: Training,
-    group: int,
-    clusters: Sequence[int],
-    depths: Sequence[int],
-    *,
-    logarithms: bool,
-    seed: int,
+    training: Training, group: int, clusters: Sequence[int], depths: Sequence[int], *, seed: int
 ) -> Reals:
     """Error on one application, of shape ``(clusters, depths)``."""
     out, design, features = training.groups == group, training.design, training.features
@@ -367,7 +349,7 @@ def _held_out_errors(
             continue
         clusters_of_kernels = labels[min(count, len(labels)) - 1]
         known = training.relative[~out], training.power_w[~out]
-        models = fit_cluster_models(design, *known, clusters_of_kernels, logarithms=logarithms)
+        models = fit_cluster_models(design, *known, clusters_of_kernels)
         relative, power_w = models.relative_performance(design), models.power_w(design)
         for column, depth in enumerate(depths):
             tree = fit_classification_tree(names, features[~out], clusters_of_kernels, depth=depth, seed=seed)
@@ -396,9 +378,6 @@ class PublishedModel:
     # Number of clusters, or fewer with fewer kernels; by default the best one when each training application
     # is held out in turn, up to 8
     clusters: int | None = None
-    # Whether the linear models are of the logarithms of performance and power, which stabilises variances, as
-    # the paper suggests
-    logarithms: bool = False
 
     def __post_init__(self) -> None:
         if self.clusters is not None and self.clusters < 1:
@@ -406,26 +385,25 @@ class PublishedModel:
 
     @property
     def name(self) -> str:
-        """``published``, with ``-log`` and the number of clusters where these are set."""
-        count = f"-{self.clusters}" if self.clusters is not None else ""
-        return f"published{'-log' if self.logarithms else ''}{count}"
+        """``published``, with the number of clusters where that is set."""
+        return "published" if self.clusters is None else f"published-{self.clusters}"
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> PublishedPredictor:
         """Group the kernels that ran at all samples; fit each group's models and the tree."""
         runs = TrainingRuns.of(surfaces, samples)
-        features, log = runs.features, self.logarithms
+        features = runs.features
         # Synchronizing BLAS threads takes longer than these small matrices do.
         with single_threaded():
             training = Training.of(runs)
             labels = groupings(dissimilarities(training.correlations), self.clusters or _MOST_CLUSTERS)
             counts = tuple(range(1, len(labels) + 1)) if self.clusters is None else (len(labels),)
-            amounts = choose_amounts(training, counts, _DEPTHS, logarithms=log, seed=seed)
+            amounts = choose_amounts(training, counts, _DEPTHS, seed=seed)
             cluster_of_kernel, names = labels[amounts.clusters - 1], features.readable_names
             depth, values = amounts.depth, (training.relative, training.power_w)
             tree = fit_classification_tree(
                 names, training.features, cluster_of_kernel, depth=depth, seed=seed
             )
-            models = fit_cluster_models(training.design, *values, cluster_of_kernel, logarithms=log)
+            models = fit_cluster_models(training.design, *values, cluster_of_kernel)
             kernels = runs.surfaces.kernels
             clusters = Clusters.of(kernels, cluster_of_kernel, training.correlations, self.clusters)
         fitted = FittedClusters(features, tree, models, clusters)
@@ -465,7 +443,7 @@ class PublishedPredictor:
         self.fitted.features.check_samples(len(self.samples))
         models, design = self.fitted.models, design_of(self.space)
         names, devices = len(design.names), len(design.devices)
-        widths = [names + devices * models.logarithms, names + devices, devices]
+        widths = [names, names + devices, devices]
         counts = [each.shape[1] for each in (models.performance, models.power, models.least_power)]
         if counts != widths:
             expected = f"coefficients of {widths} variables and devices"

@@ -32,7 +32,6 @@ MODELS: Mapping[str, Callable[[], ConfigurationModel]] = MappingProxyType(
         "model": ProcessModel,
         "published": PublishedModel,
         f"published-{PUBLISHED_CLUSTERS}": lambda: PublishedModel(PUBLISHED_CLUSTERS),
-        "published-log": lambda: PublishedModel(logarithms=True),
     }
 )
 """Models that can be trained and stored."""

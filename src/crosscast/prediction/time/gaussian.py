@@ -8,7 +8,7 @@ point model on applications that were held out of its fit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from statistics import NormalDist
@@ -379,37 +379,26 @@ class Gaussian(Model):
         """The point model that is fitted for out-of-fold residuals."""
         return self.refit or self.point
 
-    def fit(self, grid: Grid, seed: int) -> GaussianPredictor:
-        """Fit the point model without each application in turn, and to all of them."""
+    def fit(self, grid: Grid, seed: int, residuals: Reals | None = None) -> GaussianPredictor:
+        """Fit the point model without each application in turn, if not told its residuals, and to all."""
         with single_threaded():
             unseen = fit_unseen(grid, seed) if enough_devices(grid) else None
-        return self.fit_with_errors(grid, seed, unseen)[0]
+        return replace(self.fit_with_residuals(grid, seed, residuals), unseen=unseen)
 
-    def fit_with_residuals(self, grid: Grid, seed: int, residuals: Reals) -> GaussianPredictor:
-        """Fit the point model to all applications, to predict devices of the grid alone."""
-        return self.fit_with_errors(grid, seed, None, residuals)[0]
-
-    def fit_with_errors(
-        self, grid: Grid, seed: int, unseen: UnseenDevices | None, errors: Reals | None = None
-    ) -> tuple[GaussianPredictor, Reals]:
-        """Fit with a given predictor of other devices; also return the out-of-fold errors.
-
-        The errors are computed where they are not given.
-        """
+    def fit_with_residuals(self, grid: Grid, seed: int, residuals: Reals | None = None) -> GaussianPredictor:
+        """Fit to predict devices of the grid alone."""
         # Synchronizing BLAS threads takes longer than these small matrices do.
         with single_threaded():
-            if errors is None:
-                errors = out_of_fold_residuals(self.refitted, grid, seed)
+            errors = out_of_fold_residuals(self.refitted, grid, seed) if residuals is None else residuals
             point = self.point.fit(grid, seed)
             if self.trivial is not None:
                 trivial_errors = out_of_fold_residuals(self.trivial, grid, seed)
                 if not _is_better(errors, trivial_errors, grid):
                     point, errors = self.trivial.fit(grid, seed), trivial_errors
-            covariance = covariance_of(errors, grid)
             quantiles, spread = _quantiles(errors, grid, seed, adaptive=self.adaptive)
             within = correlation_within(errors, grid.profiles.groups("run"))
-            parts = (point, covariance, quantiles, unseen, spread, within)
-            return GaussianPredictor(grid.devices, *parts), errors
+            parts = (point, covariance_of(errors, grid), quantiles, None, spread, within)
+            return GaussianPredictor(grid.devices, *parts)
 
 
 def _is_better(errors: Reals, others: Reals, grid: Grid) -> bool:
