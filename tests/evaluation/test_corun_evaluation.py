@@ -200,13 +200,6 @@ def test_failed_mixes_change_no_score(split: str) -> None:
     assert [each.to_dict() for each in first.results] == [each.to_dict() for each in second.results]
 
 
-def test_a_model_that_cannot_be_fitted_says_where() -> None:
-    few = replace(PAIRS, mixes=PAIRS.mixes[:1] + tuple(replace(mix, members=tuple(
-        replace(each, slowdown=None) for each in mix.members)) for mix in PAIRS.mixes[1:]))  # fmt: skip
-    with pytest.raises(InputError, match=r"^process-alone, bfs held out: made up: expected at least 3 mixes"):
-        evaluate_corun(few, [QUICK], OUT)
-
-
 def test_mixes_of_one_device_and_way_of_sharing_are_taken() -> None:
     other = [replace(mix, device="gpu") for mix in PAIRS.mixes[:9]]
     shared = [replace(mix, configuration='{"sharing": "mps"}', device="gpu") for mix in PAIRS.mixes[:3]]

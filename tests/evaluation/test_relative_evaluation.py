@@ -211,22 +211,6 @@ def test_held_out_predictions_go_with_their_rows() -> None:
 
 
 @dataclass(frozen=True)
-class Refusing:
-    """A model that cannot be fitted."""
-
-    name: str = "refusing"
-
-    def fit(self, vectors: Vectors, seed: int) -> FixedVector:
-        raise InputError("counters: expected more")
-
-
-def test_a_fit_that_fails_is_named() -> None:
-    with pytest.raises(InputError) as caught:
-        evaluate_relative(VECTORS, [Refusing()], "leave-application-out")
-    assert str(caught.value) == "refusing, app00 held out: counters: expected more"
-
-
-@dataclass(frozen=True)
 class Negative:
     """A model that predicts what no vector is."""
 

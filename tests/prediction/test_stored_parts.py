@@ -166,38 +166,17 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
         ("split_left", lambda a: np.arange(len(a)), "split_left: expected children after"),
         ("split_right", np.zeros_like, "split_right: expected children after"),
         ("split_left", lambda a: 0 * a - 1, "expected one parent, or to be a root, of every"),
-        ("root", lambda a: a[:0], "root: expected at least 1 along axis t, found 0"),
         ("root", lambda a: a[:1], "expected one parent, or to be a root, of every node, found 0 of"),
         ("split_threshold", lambda a: np.abs(a) * 1e300, "split_threshold: expected at most 3.4"),
     ],
     "residuals": [
         ("group", np.zeros(6, np.int64), "expected residuals of each of 3 groups"),
     ],
-    "nearest": [
-        ("points", lambda a: a[:, :1], "points: expected 3 along axis f, found 1"),
-        ("features", np.array([], dtype="U1"), "features: expected at least 1"),
-        ("features", np.array(["instructions", "luck"]), "features: expected some of instructions"),
-        ("features", np.array(["footprint", "footprint"]), "features: expected some of instructions"),
-    ],
     "time forest": [
-        ("metrics", np.array(["luck"]), "metrics: expected some of opcode"),
         ("leaf_value", lambda a: np.hstack([a, a]), "expected outputs of number 1, found 2"),
-    ],
-    "physical with intervals": [
-        ("quantiles", lambda a: -a, "quantiles: expected at least 0"),
-        ("quantiles", lambda a: a[:, ::-1], "quantiles: expected numbers that rise"),
-        ("unseen.similarity", np.zeros((3, 2)), "unseen.similarity: expected 6 along axis 6"),
-        ("unseen.kriging", np.zeros(3), "unseen.kriging: expected 8 along axis 8"),
-        ("unseen.unseen_quantiles", np.zeros(0), "unseen.unseen_quantiles: expected at least 1"),
-    ],
-    "combined": [
-        ("by_launch", lambda a: a[1:], ANY),
-        ("by_work", lambda a: a[1:], ANY),
-        ("work.scale", lambda a: 0 * a, "work.scale: expected more than 0"),
     ],
     "descriptors": [
         ("device_numbers", np.array(["clock_hz", "horses"]), "horses"),
-        ("device_types", np.array(["gpu"]), "device_vendors: expected 1 along axis d, found 2"),
     ],
     "clusters": [
         ("tree.feature", lambda a: a + 30, "tree.feature: expected"),
@@ -206,9 +185,7 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
         ("tree.counts", lambda a: a[1:], "tree.counts: expected"),
         ("tree.names", lambda a: np.array(["x", *a[1:]]), "tree.names: expected"),
         ("clusters.sizes", np.array([3, 2]), "sizes: expected a sum of 8, found 5"),
-        ("clusters.sizes", np.array([8, 0]), "sizes: expected at least 1, found 0"),
         ("clusters.sizes", np.array([8]), "clusters: expected those of 2"),
-        ("clusters.undefined", np.array(-1), "undefined: expected at least 0, found -1"),
         *(
             (
                 "features.names",
@@ -223,36 +200,21 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
         ("names", lambda a: a[1:], "names: expected"),
         ("names", lambda a: a[[0, 1, 1]], "names: expected time and powers, each once, found time, cpu, cpu"),
         ("plain.names", np.array(["time", "cpu"]), "plain.names: expected time, power, found time"),
-        *(
-            (f"quantities.0.{name}", lambda a, sign=sign: sign * np.abs(a), f"{name}: expected more than 0")
-            for name in ("lengths", "own_lengths", "variance", "own_variance", "noise")
-            for sign in (0.0, -1.0)
-        ),
         ("quantities.0.lengths", lambda a: a[1:], "lengths: expected those of"),
     ],
     "corun mean": [
-        ("means", np.zeros((1, 2)), "means: expected 2 along axis s, found 1"),
         ("sizes", np.array([2, 0]), "sizes: expected 0 first, found 2"),
     ],
-    "feasibility": [("spread", np.array(0.0), "spread: expected more than 0")],
     "process": [
-        ("power.spread", np.zeros(4), "power.spread: expected more than 0"),
-        ("time_factor", np.array(0.0), "time_factor: expected more than 0, found 0.0"),
-        ("slowdowns.alone", np.zeros(2), "beside: expected 2 along axis s, found 6"),
-        ("slowdowns.scale.link", np.array("root"), "link: expected one of speed, logarithm, found 'root'"),
         ("slowdowns.lengths", np.ones((2, 3)), "near and lengths: expected"),
         ("slowdowns.variances", np.ones(2), "variances: expected"),
-        ("slowdowns.trees.root", np.zeros(0, np.int32), "root: expected at least 1"),
-        ("slowdowns.traits.spread", np.array(0.0), "spread: expected more than 0, found 0.0"),
     ],
     "fairness": [
         ("pressure", np.array("weather"), "pressure"),
         ("pressure_thresholds", np.array([2.0, 1.0]), "pressure"),
     ],
     "columns": [
-        ("span", np.zeros(4), "span: expected more than 0"),
         ("flagged", np.array([9]), "flagged: expected less than 4"),
-        ("columns", np.array([], dtype="U1"), "columns: expected at least 1"),
     ],
     "published linear": [
         ("sizes.count", np.array(0), ANY),
@@ -269,34 +231,11 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
         ("sizes.0.time_s.regressor.vectors", np.zeros((2, 2)), ANY),
     ],
     "published decision-tree": [("sizes.0.time_s.regressor.leaf_value", np.zeros((3, 2)), ANY)],
-    "relative mean": [
-        ("vector", np.array([0.5]), "vector: expected at least 2"),
-        ("vector", np.array([0.5, 0.0]), "vector: expected more than 0"),
-    ],
-    "relative linear": [
-        ("slopes", np.ones((2, 3)), ANY),
-        ("least", np.array(0.0), "least: expected more than 0"),
-    ],
     "relative forest": [("split_feature", np.full(3, 1000), ANY), ("leaf_value", np.zeros((1, 3)), ANY)],
-    "xgboost": [
-        ("gain", np.ones(1), "gain: expected"),
-        ("gain", lambda a: a - 2e9, "gain: expected at least 0"),
-    ],
-    "relative trees": [
-        ("base", np.array("metres"), "base: expected"),
-        ("fill", np.array(False), "fill: expected"),
-    ],
-    "features": [
-        ("keys", np.array(["a"]), ANY),
-        ("deviations", lambda a: 0 * a, "deviations: expected more than 0"),
-        ("origins", lambda a: 0 * a + 9, "origins: expected at most"),
-        ("origins", np.zeros_like, ANY),
-    ],
+    "relative trees": [("fill", np.array(False), "fill: expected")],
+    "features": [("keys", np.array(["a"]), ANY), ("origins", np.zeros_like, ANY)],
     "blend": [
-        ("share", np.array(1.5), "share: expected at most 1, found 1.5"),
-        ("base", np.array("bytes"), "base: expected one of instructions, items, , found 'bytes'"),
         ("fill", np.array(False), "features.fill: expected features whose gaps are filled"),
-        ("prices.prices", -np.ones((4, 2)), "prices: expected at least 0"),
         ("prices.prices", np.array([[1.0, 0.0]] * 4), "prices: expected"),
         ("prices.prices", np.ones((4, 3)), "prices"),
         ("prices.devices", np.array(["cpu"]), "prices"),

@@ -220,7 +220,7 @@ def test_the_regressors_are_set_as_table_6_and_section_5_4_say() -> None:
 def test_the_tree_of_times_is_less_deep_than_that_of_power() -> None:
     """Both have enough mixes to be as deep as they may."""
     co_runs = made_co_runs((2,), applications=20)
-    predictor = Published("decision-tree", permuted=False).fit(co_runs, 0).of_size(2)
+    predictor = Published("decision-tree").fit(co_runs, 0).of_size(2)
     mixes = [mix.isolated_runs for mix in co_runs.mixes]
     deepest = [
         int(decision_paths(predictor, mixes, target).times.sum(axis=1).max())

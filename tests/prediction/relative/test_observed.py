@@ -212,8 +212,6 @@ NOT_TWO = "made up: expected counted work with times on two devices or more, fou
         ),
         ([COUNTED_RUN], {}, f"{NOT_TWO}a)"),
         ([UNCOUNTED_RUN], {}, "made up: expected profiles or sessions with counters, found neither"),
-        ([UNCOUNTED_RUN], {"counters": "sessions"}, "made up: expected sessions with counters, found none"),
-        ([UNCOUNTED_RUN], {"counters": "profiles"}, "made up: expected profiles, found none"),
         *(
             (
                 [COUNTED_RUN, UNCOUNTED_RUN],

@@ -7,10 +7,8 @@ Features as training rows fix them, and what is done with rows that are unlike t
 Profiles are observations of no device.
 """
 
-import runpy
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -174,23 +172,6 @@ def test_order_does_not_matter_and_more_of_the_same_has_the_same_intensities(
     assert {name: after[name] for name in amounts} == pytest.approx(
         {name: factor * before[name] for name in amounts}
     )
-
-
-_DOCS = Path(__file__).parents[3] / "docs"
-DOCUMENT: str = runpy.run_path(str(_DOCS / "hooks.py"))["on_page_markdown"](
-    (_DOCS / "counters.md").read_text(encoding="utf-8")
-)
-
-
-@pytest.mark.parametrize("tool", dict.fromkeys(rule.tool for rule in RULES))
-def test_every_rule_is_in_the_table_of_its_tool(tool: str) -> None:
-    text = DOCUMENT.split(f"\n### Counters of {tool}\n")[-1].split("\n### ")[0]
-    rows = [line for line in text.splitlines() if line.startswith("| ")][1:]
-    assert rows == [
-        f"| {rule.feature} | `{rule.amount.text}` | {f'`{rule.whole.text}`' if rule.whole else ''} |"
-        for rule in RULES
-        if rule.tool == tool
-    ]
 
 
 SASS = "smsp__sass_thread_inst_executed_op_"
@@ -414,7 +395,6 @@ def test_gaps_stay_or_are_filled_and_told_if_training_had_them() -> None:
     assert column(filled, training(), "ipc")[2] == 0
     assert column(filled, training(), "ipc is missing") == [0, 0, 1]
     assert "heat is missing" not in filled.names
-    filled = fit_features(training(), fill=True)
     assert column(filled, runs_with({"ipc": 0.3}), "heat") == [0.0]
 
 
@@ -425,7 +405,6 @@ def test_counters_of_another_tool_serve_and_unknown_ones_change_nothing() -> Non
     assert column(fitted, perf, "branch intensity") == column(fitted, papi, "branch intensity")
     assert set(fitted.unknown_counters(perf)) == {"instructions:u", "page-faults"}
     assert fitted.unknown_counters(papi) == ()
-    fitted = fit_features(training())
     plain = {"PAPI_TOT_INS": 10.0, "PAPI_BR_INS": 4.0}
     np.testing.assert_array_equal(
         fitted.transform(runs_with(plain)), fitted.transform(runs_with({"strange": 9.0, **plain}))

@@ -355,10 +355,6 @@ class Published(CoRunModel):
     kind: str  # Of the regressor, see `KINDS`
     performance: Combination = PERFORMANCE  # Features of times and slowdowns, and of power
     power: Combination = POWER
-    # Whether training mixes of two and three are used in every order, as the paper permutes benchmarks
-    # (section 5.2). Predictions use one order, so that they do not depend on that of the mix. On times of
-    # pairs from gavel's V100, this reduces errors of all kinds but the perceptron a little
-    permuted: bool = True
     # Whether to use all other features of the isolated runs, too, unlike the paper. They are always used
     # where no training run has any feature of a combination
     others: bool = False
@@ -409,7 +405,7 @@ class Published(CoRunModel):
             used = columns.indices(features[name])
             if len(used):
                 ordered = np.take_along_axis(each, order, axis=1) if name == "slowdown" else each
-                rows, aims = _rows(values[:, :, used], ordered, self.permuted)
+                rows, aims = _rows(values[:, :, used], ordered)
                 depth = PERFORMANCE_DEPTH if self.kind == "decision-tree" and name != "power_w" else DEPTH
                 regressor = fit_regressor(self.kind, rows, aims, seed, depth=depth)
                 targets[name] = Target(used, regressor, float(aims.min()))
@@ -430,12 +426,16 @@ def _known(target: str, mixes: Sequence[MeasuredMix]) -> Reals:
     return np.array([[getattr(mix, target)] for mix in mixes], dtype=np.float64)
 
 
-def _rows(values: Reals, known: Reals, permuted: bool) -> tuple[Reals, Reals]:
-    """Training rows and their targets: slowdowns of ``n`` co-runners, or one value of each mix."""
+def _rows(values: Reals, known: Reals) -> tuple[Reals, Reals]:
+    """Training rows and their targets: slowdowns of ``n`` co-runners, or one value of each mix.
+
+    Mixes of two and three are used in every order, as the paper permutes benchmarks (section 5.2).
+    Predictions use one order, so that they do not depend on that of the mix.
+    """
     b, n, _ = values.shape
     of_each = known.shape[1] > 1
     orders = own_first(n) if of_each else own_first(n)[:1]
-    if permuted and n <= _MOST_PERMUTED:
+    if n <= _MOST_PERMUTED:
         ends = [(order[:of_each], order[of_each:]) for order in orders.tolist()]
         orders = np.array([[*fixed, *each] for fixed, rest in ends for each in permutations(rest)])
     aims = known[:, orders[:, 0]] if of_each else np.repeat(known, len(orders), axis=1)

@@ -164,7 +164,6 @@ def vectors_of(
     *,
     devices: Sequence[str] | None = None,
     sources: Sequence[str] | None = None,
-    counters: CounterKind | None = None,
 ) -> Vectors:
     """The runs or profiles of a dataset whose work was timed on all chosen devices.
 
@@ -172,7 +171,7 @@ def vectors_of(
     them, if any were.
     """
     label = dataset.label
-    if _kind(dataset, counters) == "sessions":
+    if _kind(dataset, None) == "sessions":
         observations = _counted_runs(dataset)
         known, times_s = _times_of(dataset, observations)
     else:
