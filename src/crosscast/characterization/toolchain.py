@@ -174,6 +174,7 @@ def _compile(program: Program, target: str, *more: str) -> bytes:
         # Among warnings errors are hard to find.
         *(() if any(option.startswith("-W") for option in program.options) else ("-w",)),
         *(absolute(o) for o in program.options if not o.startswith("-O")),
+        *inlining(program),
         level(program),
         *more,
         *(_MAY_BE_UNDEFINED if _VALUE_OF_ANOTHER.search(program.content) else ()),
