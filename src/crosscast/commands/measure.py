@@ -124,6 +124,7 @@ def calibrate(*, device: str | None, minutes: float, name: str, output: Output) 
             where="--name", expected="one that no device of the catalogue has", found=repr(name)
         )
     check_writable("XDG_DATA_HOME", own_folder())
+    make_folder(own_folder(), "XDG_DATA_HOME")
     if not facts_only:
         _check_suite(name)
     backend = _backend(device)
@@ -175,7 +176,7 @@ def _backend(device: str | None) -> Backend:
 
 
 def _written(facts: Microbenchmarks, name: str) -> Path:
-    path = make_folder(own_folder(), "XDG_DATA_HOME") / f"{name}.toml"
+    path = own_folder() / f"{name}.toml"
     how = {key: str(value) for key, value in facts.values.items()}
     conditions = {"measured_on": facts.id, "seconds": facts.seconds, "doubts": list(facts.doubts)}
     write_device(path, facts.device(name), how=how, conditions=conditions, working_sets=facts.working_sets)
