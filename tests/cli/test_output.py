@@ -137,10 +137,14 @@ def children_of(parent: int) -> set[int]:
     ],
     ids=["SIGINT", "SIGTERM", "SIGKILL"],
 )
-def test_no_process_outlives_a_command(sent: signal.Signals, code: int, said: str) -> None:
+def test_no_process_outlives_a_command(sent: signal.Signals, code: int, said: str, tmp_path: Path) -> None:
     words = ["evaluate", "time", "bundled", "--models", "combined", "--jobs", "2"]
     command = subprocess.Popen(
-        [sys.executable, "-m", "crosscast", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "crosscast", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},  # which has no answers yet
     )
     deadline = time.monotonic() + STARTED_S
     while len(children := children_of(command.pid)) < 2:
