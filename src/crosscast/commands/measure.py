@@ -124,10 +124,10 @@ def calibrate(*, device: str | None, minutes: float, name: str, output: Output) 
             where="--name", expected="one that no device of the catalogue has", found=repr(name)
         )
     check_writable("XDG_DATA_HOME", own_folder())
-    make_folder(own_folder(), "XDG_DATA_HOME")
     if not facts_only:
         _check_suite(name)
     backend = _backend(device)
+    make_folder(own_folder(), "XDG_DATA_HOME")
     say(f"measuring what {backend.name} reaches, in about {SECONDS} s")
     with LabelStatus() as status:
         facts = run_microbenchmarks(backend, status)

@@ -74,7 +74,7 @@ _VALUES = _table(
     "setp.eq: {0} == {1}; setp.ne: {0} != {1}; setp.lt: {0} < {1}; setp.le: {0} <= {1}; setp.gt: {0} > {1}; "
     "setp.ge: {0} >= {1}; setp.lo: {0} < {1}; setp.ls: {0} <= {1}; setp.hi: {0} > {1}; setp.hs: {0} >= {1}"
 )
-_OF_BYTES = _table(
+_OF_WORDS = _VALUES | _table(
     "vabsdiff4: __vabsdiffu4({0}, {1}); vabsdiff4.add: cc_vsadu4({0}, {1}, {2}); vadd4: __vadd4({0}, {1}); "
     "vsub4: __vsub4({0}, {1}); vmax4: __vmaxu4({0}, {1}); vmin4: __vminu4({0}, {1}); "
     "vavrg4: __vavgu4({0}, {1})"
@@ -219,7 +219,7 @@ class _Statement:
         table = _OF_REALS if type_ in _REALS else _VALUES
         table = {"bool": _OF_FLAGS, "__half2": _OF_PAIRS}.get(type_, table)
         if set(types) == {_U}:
-            table = table | _OF_BYTES
+            table = _OF_WORDS
         is_fast = f"{key}.approx" in table and not {"approx", "full"}.isdisjoint(given)
         kinds = {"": type_, "T": type_, "U": _UNSIGNED.get(type_, type_), "u": _U, "p": "bool"}
         result = {"popc": _U, "clz": _U, "bfind": _U, "vote": _U, "setp": "bool"}.get(base, type_)

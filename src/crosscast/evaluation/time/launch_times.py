@@ -101,12 +101,9 @@ def held_out(training: TrainingTimes, by: str, level: float, **run: Unpack[RunAr
 def scores(training: TrainingTimes, outside: Outside, rows: Flags) -> dict[str, float]:
     """Scores of some forecasts: errors, coverage, width, and the slowdown on the recommended device."""
     rows = rows & np.isfinite(outside.log_error)
-    error, inside, applications = (
-        outside.log_error[rows],
-        outside.inside[rows],
-        training.labels("application"),
-    )
-    errors, by_application = np.abs(np.expm1(error)), np.unique(applications[rows], return_inverse=True)[1]
+    error, inside = outside.log_error[rows], outside.inside[rows]
+    errors = np.abs(np.expm1(error))
+    by_application = np.unique(training.labels("application")[rows], return_inverse=True)[1]
     parts = [by_application == number for number in range(int(by_application.max()) + 1)]
     covered = [inside[part].mean() for part in parts]
     values = {

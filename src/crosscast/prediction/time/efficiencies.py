@@ -215,7 +215,7 @@ def fit(times: Times, devices: Sequence[Device], known: Efficiencies | None = No
             within[[LAUNCH, MEMORY]] = _WITHIN_LAUNCH[level][side], _WITHIN_MEMORY[level]
             precision[column[key]] = (spreads * within) ** -2.0
     prior = precision.ravel()
-    values = np.zeros((len(used), t))
+    values, of_terms = np.zeros((len(used), t)), np.arange(t)
     damping, best = 1e-3, np.inf
 
     def loss(trial: Reals) -> tuple[float, Reals, Reals]:
@@ -239,7 +239,6 @@ def fit(times: Times, devices: Sequence[Device], known: Efficiencies | None = No
             own = np.flatnonzero(design[number].any(axis=1))
             chosen = design[number, own]
             right[own] += direction * chosen
-            of_terms = np.arange(t)
             block = chosen[:, :, None, None] * curvature[:, None] * chosen
             square[np.ix_(own, of_terms, own, of_terms)] += block
         matrix = square.reshape(prior.size, prior.size)

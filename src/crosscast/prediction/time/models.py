@@ -73,11 +73,8 @@ class Nearest:
     def fit(self, grid: Grid, seed: int) -> FittedNearest:
         """Fit the points; cells without a time are imputed."""
         complete = impute(grid)
-        names = tuple(
-            name
-            for name, metric in _AMOUNTS.items()
-            if not invalid_metrics(complete.profiles, [metric]).any()
-        )
+        invalid = invalid_metrics(complete.profiles, list(_AMOUNTS.values()))
+        names = tuple(name for name, row in zip(_AMOUNTS, invalid, strict=True) if not row.any())
         if not names:
             expected = f"one of the metrics {', '.join(_AMOUNTS.values())} of all kernels"
             raise InputError.of(where="profiles", expected=expected, found="none")
