@@ -82,6 +82,7 @@ _UNITS = {
     "CDNA": Unit(64, 40, 40, 131072, 65536, 1 / 2, 8388608, 37.0, fp16=2.0, group_clocks=2.0),
     "CDNA 2": Unit(64, 32, 32, 131072, 65536, 1.0, 8388608, 37.0, fp16=2.0, group_clocks=2.0),
     "CDNA 3": Unit(64, 32, 32, 131072, 65536, 1.0, 33554432, 37.0, fp16=2.0, group_clocks=0.25),
+    "CDNA 4": Unit(64, 32, 32, 131072, 163840, 1.0, 33554432, 37.0, fp16=2.0, group_clocks=0.25),
     "RDNA 2": Unit(32, 32, 32, 65536, 65536, 1 / 16, 4194304, 30.0, fp16=2.0, step=5.0),
     "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 16, 6291456, 30.0, fp16=2.0, step=5.0),
     "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 16, 8388608, 30.0, fp16=2.0, step=5.0),
@@ -119,7 +120,7 @@ def _with_loads(series: str, unit: Unit) -> Unit:
 
 _UNITS = {series: _with_loads(series, unit) for series, unit in _UNITS.items()}
 _CHIPS = {
-    "a100": _UNITS["Ampere"]._replace(
+    "a(?:100|30)": _UNITS["Ampere"]._replace(
         sub_groups=64,
         groups=32,
         local_bytes=167936,
@@ -133,6 +134,8 @@ _CHIPS = {
     "p100": _UNITS["Pascal"]._replace(
         texels=4.0, local_bytes=65536, fp64=1 / 2, caches_global=True, fp16=2.0, special=16
     ),
+    "b200": _UNITS["Hopper"],
+    "b300": _UNITS["Hopper"]._replace(fp64=1 / 64),
 }
 """Chips for computing that differ from others of their architecture, by a part of a device's key."""
 
@@ -168,7 +171,7 @@ _GUIDES = {
     "caches": "Z. Jia et al., Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, 2018, "
     "and of Turing T4, 2019 (https://arxiv.org/abs/1804.06826, https://arxiv.org/abs/1903.07486)",
     "measured": "te42kyfo, gpu-benches: measured on V100, A100, A40, L40, H100, H200, MI210 and RX 6900 XT; "
-    "others as these; the eight dies of CDNA 3 begin groups side by side (https://github.com/te42kyfo/gpu-benches)",
+    "others as these; the dies of CDNA 3 and 4 begin groups side by side (https://github.com/te42kyfo/gpu-benches)",
     "guide": "NVIDIA, CUDA C Programming Guide 4.2, 2012: 22 clocks of compute capability 2.x "
     "(https://docs.nvidia.com/cuda/archive/)",
     "occupancy": "Intel, GPU Occupancy Calculator "
@@ -190,7 +193,7 @@ _LIMITS = ("width", "sub_groups", "groups", "registers", "local_bytes")
 _GCN = frozenset(
     ("GCN 1", "GCN 2", "GCN 3", "Vega", "Vega 20", "Tahiti", "Hawaii", "Kaveri", "Fiji", "Polaris", "CDNA")
 )
-NO_DOUBLES = frozenset(("Xe-HPG", "Apple M1"))
+NO_DOUBLES = frozenset(("Xe-HPG", "Apple M1", "Apple M2", "Apple M3"))
 """Architectures without double precision, which runtimes emulate or refuse."""
 
 _INTEL = frozenset(("Gen7", "Gen7.5", "Gen9", "Gen9.5", "Xe-HPG", "Xe2-HPG", "Xe-HPC"))
@@ -249,7 +252,13 @@ _BY_VENDOR = {
 _OTHER_GPU = _UNITS["Ampere"]
 _CPU = Unit(32, 1, 1, 1 << 30, 1 << 30, 0.5, 1048576)
 # Rates of half precision over single precision. Other CPUs convert before and after each operation.
-_CPU_HALF = {"Sapphire Rapids": 2.0, "Neoverse V1": 2.0}
+_CPU_HALF = dict.fromkeys(
+    (
+        *("Sapphire Rapids", "Emerald Rapids", "Granite Rapids"),
+        *("Neoverse N1", "Neoverse V1", "Neoverse V2"),
+    ),
+    2.0,
+)
 _CONVERTED_HALF = 0.25
 # Of integers by variables, by quantity: usual clocks of a thread of a CPU that shares the core's divider with
 # another (Fog, Instruction tables)

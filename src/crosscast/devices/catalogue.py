@@ -26,30 +26,33 @@ class NameOfSeveral(InputError):
     """A name that several devices share."""
 
 
-_FILES = ("published.json", "sheets.json")
+_SIBLINGS = ("published.json", "sheets.json")
+"""Files of devices of which expectations are made, as when their intervals were checked."""
+_FILES = (*_SIBLINGS, "recent.json")
 
 
 class DeviceTables(msgspec.Struct):
     """Tables of a file of devices."""
 
     sources: dict[str, str] = {}  # Sources of facts, by a word
-    # Facts of each device by column; `from` has the word of the source of each, `also` further names
+    # Facts of each device by column; `from` has the source of each, * that of the rest; `also` further names
     devices: dict[str, dict[str, object]] = {}
 
 
 def rows_of(content: DeviceTables, origin: str = "") -> dict[str, TableRow]:
     """Return rows of the table of devices by key, with the source of each cell, from the tables of a file."""
-    sources = content.sources
-    rows = {}
+    rows, words = {}, dict(content.sources)
+    first = f"{{{next(iter(words))}}}"
     for device, facts in content.devices.items():
         given = TableRow(facts).entries("from") if "from" in facts else {}
-        source_words = {name: str(text) for name, text in given.items()}
-        default = source_words.pop("*", f"{{{next(iter(sources))}}}")
-        cells = {name: value for name, value in facts.items() if name not in ("from", "also")}
-        texts = {
-            name: source_words.get(name, default).format_map(sources).format(origin=origin, device=device)
-            for name in cells
+        words["*"] = str(given.get("*", first)).format_map(words)
+        # Most cells have the same source.
+        full = {
+            text: text.format_map(words).format(origin=origin, device=device) if "{" in text else text
+            for text in ("{*}", *map(str, given.values()))
         }
+        cells = {name: value for name, value in facts.items() if name not in ("from", "also")}
+        texts = {name: full[str(given.get(name, "{*}"))] for name in cells}
         rows[device] = TableRow({"device": device, **cells, "sources": texts})
     return rows
 
@@ -63,7 +66,10 @@ def published_sheets() -> Mapping[str, TableRow]:
 @cache
 def catalogue() -> Mapping[str, TableRow]:
     """Return rows of the table of devices by key: the devices of the study of 2018, and current ones."""
-    return {**published_sheets(), **rows_of(_read("sheets.json"))}
+    return {
+        **published_sheets(),
+        **{key: row for name in _FILES[1:] for key, row in rows_of(_read(name)).items()},
+    }
 
 
 @cache
@@ -258,11 +264,16 @@ def _groups(device: Device) -> Iterator[tuple[str, str]]:
 
 
 @cache
+def _siblings() -> Sequence[Device]:
+    """Return the devices of which expectations are made."""
+    return [device_named(key) for name in _SIBLINGS for key in _read(name).devices]
+
+
+@cache
 def _facts() -> Mapping[str, _Known]:
     """Return the facts of the catalogue's devices."""
-    devices = [device_named(key) for key in catalogue()]
     return {
-        fact: _Known((device, facts[fact]) for device in devices if fact in (facts := reached(device)))
+        fact: _Known((device, facts[fact]) for device in _siblings() if fact in (facts := reached(device)))
         for fact in FACTS
     }
 
@@ -340,9 +351,8 @@ def _by_scale(
 @cache
 def _ratios(name: str, scale: tuple[str, ...]) -> _Known:
     """Return the ratios of a number of the catalogue's devices to the product of others."""
-    devices = [device_named(key) for key in catalogue()]
     return _Known(
         (device, device.numbers[name] / math.prod(device.numbers[column] for column in scale))
-        for device in devices
+        for device in _siblings()
         if all(device.numbers.get(column) for column in (name, *scale))
     )

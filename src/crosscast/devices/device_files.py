@@ -95,9 +95,9 @@ class MeasuredValue:
 def measured_devices() -> Mapping[str, Mapping[str, MeasuredValue]]:
     """Return the bundled measurements by key of the catalogue and quantity."""
     content = resources.files(__package__).joinpath("measured.json").read_bytes()
-    table = msgspec.json.decode(content, type=_Measurements)
     return {
         key: {name: _measurement(name, entry, table) for name, entry in entries.items()}
+        for table in msgspec.json.decode(content, type=list[_Measurements])
         for key, entries in table.devices.items()
     }
 
@@ -109,11 +109,14 @@ class _Measurement(msgspec.Struct):
 
 
 class _Measurements(msgspec.Struct):
+    """What one program measured; each device is in one of these tables."""
+
     source: str
     licence: str
     statistic: str
-    launches: str
     devices: dict[str, dict[str, _Measurement]]
+    launches: str = ""
+    folder: str = ""  # Of the results
 
 
 def _measurement(quantity: str, entry: _Measurement, table: _Measurements) -> MeasuredValue:
@@ -123,7 +126,7 @@ def _measurement(quantity: str, entry: _Measurement, table: _Measurements) -> Me
         entry.value,
         *entry.range,
         f"{several}; {table.launches if quantity == 'launch_s' else table.statistic}",
-        f"{table.source}, {table.licence}: {', '.join(f'results/{each}' for each in results)}",
+        f"{table.source}, {table.licence}: {', '.join(f'{table.folder}{each}' for each in results)}",
     )
 
 
