@@ -134,8 +134,8 @@ _CHIPS = {
     "p100": _UNITS["Pascal"]._replace(
         texels=4.0, local_bytes=65536, fp64=1 / 2, caches_global=True, fp16=2.0, special=16
     ),
-    "b200": _UNITS["Hopper"],
-    "b300": _UNITS["Hopper"]._replace(fp64=1 / 64),
+    "b200": _UNITS["Hopper"]._replace(group_clocks=0.625),
+    "b300": _UNITS["Hopper"]._replace(group_clocks=0.625, fp64=1 / 64),
 }
 """Chips for computing that differ from others of their architecture, by a part of a device's key."""
 
@@ -171,7 +171,7 @@ _GUIDES = {
     "caches": "Z. Jia et al., Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, 2018, "
     "and of Turing T4, 2019 (https://arxiv.org/abs/1804.06826, https://arxiv.org/abs/1903.07486)",
     "measured": "te42kyfo, gpu-benches: measured on V100, A100, A40, L40, H100, H200, MI210 and RX 6900 XT; "
-    "others as these; the dies of CDNA 3 and 4 begin groups side by side (https://github.com/te42kyfo/gpu-benches)",
+    "others as these; the dies of CDNA 3 and 4 and of B200 begin groups side by side (https://github.com/te42kyfo/gpu-benches)",
     "guide": "NVIDIA, CUDA C Programming Guide 4.2, 2012: 22 clocks of compute capability 2.x "
     "(https://docs.nvidia.com/cuda/archive/)",
     "occupancy": "Intel, GPU Occupancy Calculator "

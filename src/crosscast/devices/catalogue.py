@@ -42,10 +42,9 @@ class DeviceTables(msgspec.Struct):
 def rows_of(content: DeviceTables, origin: str = "") -> dict[str, TableRow]:
     """Return rows of the table of devices by key, with the source of each cell, from the tables of a file."""
     rows, words = {}, dict(content.sources)
-    first = f"{{{next(iter(words))}}}"
     for device, facts in content.devices.items():
         given = TableRow(facts).entries("from") if "from" in facts else {}
-        words["*"] = str(given.get("*", first)).format_map(words)
+        words["*"] = str(given.get("*", f"{{{next(iter(words))}}}")).format_map(words)
         # Most cells have the same source.
         full = {
             text: text.format_map(words).format(origin=origin, device=device) if "{" in text else text

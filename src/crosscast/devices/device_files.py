@@ -109,7 +109,7 @@ class _Measurement(msgspec.Struct):
 
 
 class _Measurements(msgspec.Struct):
-    """What one program measured; each device is in one of these tables."""
+    """Measurements of a program; no other has measured its devices."""
 
     source: str
     licence: str
