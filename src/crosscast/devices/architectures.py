@@ -296,6 +296,7 @@ class Sheets:
     l1: Reals  # Bytes of a unit
     integers: Reals  # Rate of sums, logic and shifts of integers over single precision
     product: Reals  # Operations of a product of integers
+    short_product: Reals  # And of one of 24 bits at most
     issue: Reals  # Instructions that a unit issues over its lanes of single precision
     fp16: Reals  # Rate of packed half precision over single precision
     step: Reals  # Clocks from an addition of a GPU to one that needs its result
@@ -444,6 +445,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         numbers.get("l1_bytes") or 32768.0,
         unit.int32,
         product,
+        1.0 if gpu and device.vendor == "AMD" else product,
         unit.issue,
         unit.fp16 if gpu else _CPU_HALF.get(device.series, _CONVERTED_HALF),
         unit.step,

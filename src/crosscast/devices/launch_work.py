@@ -6,7 +6,7 @@ Its operations are weighted by what each costs on the units of a device.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -36,7 +36,8 @@ _FP64_COSTS |= {"log": 27.0, "atan": 34.0, "tanh": 34.0, "asin": 42.0, "acos": 4
 _FP64_COSTS |= {"gamma": 200.0}
 EXP_COST, EXP64_COST = _FP_COSTS["exp"], _FP64_COSTS["exp"]
 _ROOTS_AND_QUOTIENTS = frozenset(kind for kind in _FP_COSTS if kind.split("_")[-1] in _UNIT_KINDS)
-_PRODUCTS = ("mul", "fused")  # Count apart
+_PRODUCTS = ("mul", "fused", "mul24", "fused24")  # Count apart
+_SHORT_PRODUCTS = _PRODUCTS[2:]
 _INTEGERS = {"int16": (1.0, 4.0), "int32": (1.0, 4.0), "int64": (2.0, 16.0)}
 """Cost of an operation, and of a division by a constant, which is a product and shifts."""
 
@@ -104,10 +105,10 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     others += _joined(classes)
     indexing = classes.get("indexing", {})
     products = sum(
-        times * (n.get("mul", 0) + n.get("fused", 0))
+        times * _sum_of(classes.get(bits, {}), _PRODUCTS)
         for bits, times in (("int16", 1.0), ("int32", 1.0), ("int64", 3.0))
-        for n in (classes.get(bits, {}),)
     )
+    short = _sum_of(classes.get("int16", {}), _PRODUCTS) + _sum_of(classes.get("int32", {}), _SHORT_PRODUCTS)
     others += _INDEXING * sum(total_of(n) for kind, n in indexing.items() if kind != "conversions")
     others += 4.0 * (total_of(classes.get("barriers", 0)) + total_of(classes.get("collectives", 0)))
     divisions = [
@@ -127,6 +128,7 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
         "operations": float(others),
         "integers": float(integers),
         "products": float(products),
+        "short_products": float(short),
         "divisions": divisions[0],
         "invariant_divisions": divisions[1],
         "long_divisions": long_divisions,
@@ -146,17 +148,19 @@ def division_instructions(
     return divisions * (_DIVISION + _DIVISION_PRODUCTS * product_cost) + long_divisions * _LONG_DIVISION
 
 
+def _sum_of(n: Mapping[str, float], kinds: Sequence[str]) -> float:
+    return sum(n.get(kind, 0.0) for kind in kinds)
+
+
 def _fused(n: Mapping[str, float]) -> float:
     """Return the additions and products of reals, with one of each as one instruction."""
-    return float(
-        sum(n.get(kind, 0) for kind in ("add", "mul", "fused")) - min(n.get("add", 0), n.get("mul", 0))
-    )
+    return float(_sum_of(n, ("add", "mul", "fused")) - min(n.get("add", 0), n.get("mul", 0)))
 
 
 def _with_sum(classes: Mapping[str, Any], bits: str) -> float:
     """Return the integer additions that are one instruction with a product."""
     n = classes.get(bits, {})
-    return float(min(n.get("mul", 0), n.get("add", 0)))
+    return float(min(_sum_of(n, ("mul", "mul24")), n.get("add", 0)))
 
 
 def _joined(classes: Mapping[str, Any]) -> float:

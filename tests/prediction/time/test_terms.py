@@ -394,6 +394,18 @@ def test_units_with_lanes_of_their_own_for_integers_issue_two_instructions_a_clo
         assert term("issue", sums, [device]) == pytest.approx(clocks / slots, rel=0.01)
 
 
+def test_short_products_take_a_clock_on_amd_and_are_products_elsewhere() -> None:
+    none = dict.fromkeys(("operations", "integers", "divisions", "invariant_divisions"), 0.0)
+    devices = named("hawaii-r9-290x", "gtx1080")
+    long, short = (
+        term("issue", launch_of(**none, products=1e9, short_products=part), devices)[0] for part in (0, 1e9)
+    )
+    units = [device.numbers["peak_flop_per_s"] / 2 for device in devices]
+    assert short[0] == pytest.approx(1e9 / units[0], rel=0.01)
+    assert long[0] > 2.5 * short[0]
+    assert short[1] == pytest.approx(long[1])
+
+
 def test_atomics_of_local_memory_on_reals_are_loops_but_on_amd() -> None:
     devices = named("gtx1080", "radeon-vii")
     whole, real = (

@@ -48,8 +48,10 @@ _INTEGER = _by_name(
     {
         "add": "add sub and or xor shl lshr ashr fshl fshr cc_funnel_lc cc_funnel_rc cc_byte_perm cc_sad "
         "cc_vabsdiffu4 cc_vsadu4 cc_dp4a cc_dp2a_lo cc_dp2a_hi",
-        "mul": "mul mul24 mul_hi umul_with_overflow smul_with_overflow",
-        "fused": "mad24 mad_hi mad_sat",
+        "mul": "mul mul_hi umul_with_overflow smul_with_overflow",
+        "mul24": "mul24",
+        "fused": "mad_hi mad_sat",
+        "fused24": "mad24",
         "div": " ".join(_INTEGER_DIVISIONS),
         "compare": "icmp any all",
         "select": "select bitselect",
@@ -102,6 +104,8 @@ _OF_OPERANDS = frozenset(
     (*_INTEGER_DIVISIONS, *"add sub mul and or xor shl lshr ashr zext sext trunc".split())
 )
 _VALUES = ("%", "@")
+_CONSTANT = re.compile(r"-?\d+")
+_SHORT_BITS = 23  # And a sign
 _JOINED_ATOMICS = ("atomics.global", "atomics.generic")
 _CONVERSIONS = frozenset("zext sext fpext fptrunc fptoui fptosi uitofp sitofp".split())
 _CALLS = _by_name(
@@ -219,6 +223,42 @@ def mark_divisions(function: ir.Function) -> None:
             else:
                 i.kind = f"{kind}_by_{'variable' if divisor_changes or not loop else 'invariant'}", elements
             done.add(value)
+
+
+def mark_short_products(function: ir.Function) -> None:
+    """Set the kind of products of 32 bits of which the code shows that both factors have 24 bits at most.
+
+    AMD's compiler looks for these, as GPUs of AMD have a faster instruction for them (LLVM,
+    AMDGPUCodeGenPrepare).
+    """
+    products = [i for i in function.instructions() if i.opcode == "mul" and i.kind[0] == "int32.mul"]
+    if not products:
+        return
+    definitions = {i.result: i for i in function.instructions() if i.result}
+    for i in products:
+        if all(_is_short(operand.value, definitions) for operand in i.operands):
+            i.kind = "int32.mul24", i.kind[1]
+
+
+def _is_short(value: str, definitions: Mapping[str, ir.Instruction]) -> bool:
+    if _CONSTANT.fullmatch(value):
+        return abs(int(value)) < 1 << _SHORT_BITS
+    i = definitions.get(value)
+    if i is None:
+        return False
+    values = [operand.value for operand in i.operands]
+    constant = int(values[1]) if len(values) > 1 and _CONSTANT.fullmatch(values[1]) else -1
+    match i.opcode:
+        case "zext" | "sext":
+            source = _INTEGERS.match(i.operands[0].type)
+            return source is not None and int(source[1]) <= 16
+        case "trunc":
+            return _is_short(values[0], definitions)
+        case "and":
+            return 0 <= constant < 1 << _SHORT_BITS
+        case "lshr":
+            return 32 - _SHORT_BITS <= constant
+    return called_builtin(i) in ("get_local_id", "get_local_size")
 
 
 def _divides_by_variable(instruction: ir.Instruction) -> bool:

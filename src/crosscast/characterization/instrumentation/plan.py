@@ -31,6 +31,7 @@ from crosscast.characterization.instrumentation.instruction_kinds import (
     kind_of,
     mark_divisions,
     mark_indexing,
+    mark_short_products,
     mark_uniform_atomics,
 )
 from crosscast.characterization.instrumentation.registers import (
@@ -307,6 +308,7 @@ def make_plan(module: ir.Module, function: ir.Function, options: Instrumentation
         instruction.kind = kind_of(instruction, classes, sizes)
     mark_indexing(function)
     mark_divisions(function)
+    mark_short_products(function)
     mark_uniform_atomics(function)
     sums = LinearForms(function, sizes)
     mark_local_loads(sums)

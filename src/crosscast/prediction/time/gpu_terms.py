@@ -118,10 +118,11 @@ def _issued(work: Work, sheets: Sheets) -> Reals:
     """All other instructions, ``(n, d)``.
 
     GPUs join two sums, or logic of three values, and have fewer lanes for integers than for reals, or others.
-    The rate of integer products over single precision is as measured on a device or its siblings. What
-    neighbours load from one address of constant memory is an operand.
+    The rate of integer products over single precision is as measured on a device or its siblings; AMD's GPUs
+    compute short ones at that of sums. What neighbours load from one address of constant memory is an operand.
     """
-    integers, products = work.integers * JOINED_INTEGERS, work.products * sheets.product
+    integers = work.integers * JOINED_INTEGERS
+    products = work.products * sheets.product - work.short_products * (sheets.product - sheets.short_product)
     usual = np.maximum(work.operations - work.integers - work.operands, 0.0) + integers
     divisions = (work.divisions + OF_INVARIANT * work.invariant_divisions) * sheets.division
     issued = usual + products + divisions + work.long_divisions * sheets.long_division

@@ -64,6 +64,7 @@ class Work:
     operations: Reals  # All others except double precision: integers, accesses, control
     integers: Reals  # Of these, sums, logic and shifts of integers
     products: Reals  # Of integers, which many devices compute in several steps
+    short_products: Reals  # Of these, products of 24 bits at most
     channel_share: Reals  # Chance that two lines are in one of 16 memory channels
     divisions: Reals  # Of integers of up to 32 bits by variables, which are not in `operations`
     invariant_divisions: Reals  # By variables that do not change in a loop
