@@ -257,7 +257,7 @@ def _is_short(value: str, definitions: Mapping[str, ir.Instruction]) -> bool:
         case "and":
             return 0 <= constant < 1 << _SHORT_BITS
         case "lshr":
-            return 32 - _SHORT_BITS <= constant
+            return constant >= 32 - _SHORT_BITS
     return called_builtin(i) in ("get_local_id", "get_local_size")
 
 

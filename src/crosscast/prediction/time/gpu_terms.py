@@ -119,7 +119,8 @@ def _issued(work: Work, sheets: Sheets) -> Reals:
 
     GPUs join two sums, or logic of three values, and have fewer lanes for integers than for reals, or others.
     The rate of integer products over single precision is as measured on a device or its siblings; AMD's GPUs
-    compute short ones at that of sums. What neighbours load from one address of constant memory is an operand.
+    compute short ones at that of sums. What neighbours load from one address of constant memory is an
+    operand.
     """
     integers = work.integers * JOINED_INTEGERS
     products = work.products * sheets.product - work.short_products * (sheets.product - sheets.short_product)
