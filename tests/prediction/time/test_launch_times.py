@@ -71,7 +71,7 @@ def test_errors_on_other_cpus_tell_nothing_of_one_with_measured_rates(model: Tra
         for device in (measured, on_paper):
             factors = np.exp(counted.efficiencies().of(device))
             uncorrected = joined(terms(work, sheets_of([device])) * factors)[0]
-            change = corrected.predict(work, [device])[0][0, 0] / uncorrected[0, 0] - 1
+            change = corrected.predict(work, corrected.on((device,)))[0][0, 0] / uncorrected[0, 0] - 1
             assert (abs(change) > 1e-9) == (device is of)
 
 

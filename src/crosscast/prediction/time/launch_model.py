@@ -26,6 +26,7 @@ from crosscast.prediction.time.launch_times import (
     LaunchEstimates,
     LaunchModels,
     LaunchTimes,
+    OnDevices,
     in_common,
     limits,
     shared_part,
@@ -165,7 +166,8 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
 
         Where a data sheet lacks numbers, those of siblings stand, and their doubt adds to that of the times.
         """
-        of_all = self._of_kernels(batch, work, counted, on.devices)
+        of_models = {kind: self.predictor.of(kind).on(on.devices) for kind in set(counted)}
+        of_all = self._of_kernels(batch, work, counted, of_models)
         asked = slice(len(on.keys))
         estimates = of_all._replace(
             seconds=of_all.seconds[:, asked],
@@ -184,26 +186,24 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
             for column, sheet, variants in on.lacking:
                 assumed.append(_assumed(sheet, means[column], means[variants]))
                 estimates.least[:, column] = of_all.least[:, variants.stop]
-        deviations = {
-            kind: self.predictor.of(kind).deviations(on.devices)[: len(on.keys)] for kind in set(counted)
-        }
-        shared = shared_part(estimates.shares, np.array([deviations[each] for each in counted]))
+        deviations = np.array([of_models[kind].deviations[asked] for kind in counted])
+        shared = shared_part(estimates.shares, deviations)
         known = np.log(times) - np.log(estimates.seconds)
         return estimates, assumed, DeviceErrors(on.keys, estimates.deviation, shared, on.together, known)
 
     def _of_kernels(
-        self, batch: ProfileBatch, work: Work, counted: Sequence[bool], devices: tuple[Device, ...]
+        self, batch: ProfileBatch, work: Work, counted: Sequence[bool], on: Mapping[bool, OnDevices]
     ) -> LaunchEstimates:
         """Estimates of each kernel: means over its launches, and what is most similar to the middle one."""
         # A kernel whose launches were not all counted is predicted from metrics alone.
-        if len(set(counted)) == 1:
-            found = self.predictor.of(counted[0]).predict(work, devices)
+        if len(on) == 1:
+            found = self.predictor.of(counted[0]).predict(work, on[counted[0]])
         else:
             of_launches = np.repeat(counted, [len(each) for each in batch.launches])
             rows = [np.flatnonzero(of_launches == kind) for kind in (False, True)]
             parts = [
-                self.predictor.of(bool(kind)).predict(work.take(each), devices)
-                for kind, each in enumerate(rows)
+                self.predictor.of(kind).predict(work.take(each), on[kind])
+                for kind, each in zip((False, True), rows, strict=True)
             ]
             order = np.argsort(np.concatenate(rows))
             found = LaunchEstimates(*(np.concatenate(each)[order] for each in zip(*parts, strict=True)))

@@ -253,7 +253,7 @@ def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     return least, most
 
 
-class _OnDevices(NamedTuple):
+class OnDevices(NamedTuple):
     """Features of ``d`` devices, with factors and deviations of a model on them."""
 
     sheets: Sheets
@@ -298,8 +298,12 @@ class LaunchTimes(Stored, kind="terms"):
         return Efficiencies(dict(zip(self.keys, self.factors, strict=True)))
 
     @cached_property
-    def _on(self) -> Callable[[tuple[Device, ...]], _OnDevices]:
-        """Function that returns, and remembers, what is known of devices."""
+    def on(self) -> Callable[[tuple[Device, ...]], OnDevices]:
+        """Function that returns, and remembers, what is known of devices.
+
+        A kind of time whose rates were all measured on a device has the deviation of devices with measured
+        times.
+        """
         known, wider = self.efficiencies(), dict(zip(self.joined, self.wider, strict=True))
 
         def deviations(device: Device) -> Reals:
@@ -310,8 +314,8 @@ class LaunchTimes(Stored, kind="terms"):
             return np.where(rates_known, usual, self.unseen[side_of(device)])
 
         @lru_cache(64)
-        def on(devices: tuple[Device, ...]) -> _OnDevices:
-            return _OnDevices(
+        def on(devices: tuple[Device, ...]) -> OnDevices:
+            return OnDevices(
                 sheets_of(devices),
                 np.exp([known.of(each) for each in devices]),
                 np.stack([deviations(each) for each in devices]),
@@ -325,16 +329,8 @@ class LaunchTimes(Stored, kind="terms"):
         """Whether the model was fitted to times of the device."""
         return f"device:{device.key}" in self.keys
 
-    def deviations(self, devices: Sequence[Device]) -> Reals:
-        """Deviations by kind of time on devices, ``(d, len(KINDS))``.
-
-        A kind whose rates were all measured on a device has the deviation of devices with measured times.
-        """
-        return self._on(tuple(devices)).deviations
-
-    def predict(self, work: Work, devices: Sequence[Device]) -> LaunchEstimates:
+    def predict(self, work: Work, on: OnDevices) -> LaunchEstimates:
         """Times of launches by the host's clock."""
-        on = self._on(tuple(devices))
         seconds, shares = joined(terms(work, on.sheets) * on.factors)
         distances = self.correction.distances(work.traits)
         shift, explained = self.correction.of(distances, on.kinds, shares[..., MEMORY])

@@ -98,6 +98,8 @@ def _growth(by_groups: Sequence[Sequence[float]], most: float) -> list[float]:
     """
     alone, several, many = by_groups
     few, fewer = (several, _SEVERAL) if most >= _SEVERAL + 1 else (alone, 0.0)
+    if few[0] <= _AS_MANY * many[-1]:  # No cache has more of it than another
+        return [1.0] * len(many)
     growth, fits, smallest = [], 0, 0
     for size, missed in enumerate(many):
         while fits < _LAST and few[fits] > _AS_MANY * missed:

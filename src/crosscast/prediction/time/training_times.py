@@ -398,6 +398,6 @@ def forecasts_of(part: TrainingTimes, fitted: LaunchTimes) -> tuple[Reals, Reals
     """Log times of cells by a fitted model, their deviations, and the part of these that devices share."""
     centre, shares = predicted(part.times, fitted.efficiencies(), part.devices)
     shift, explained = corrected(part, fitted.correction, shares)
-    deviations = fitted.deviations(part.devices)[part.times.device]
+    deviations = fitted.on(part.devices).deviations[part.times.device]
     deviation = deviation_of(shares, deviations) * narrowed(explained, fitted.near[part.sides])
     return centre + shift, deviation, shared_part(shares, deviations)
