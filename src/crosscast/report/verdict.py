@@ -76,7 +76,8 @@ def verdict_lines(
         term, share = next(iter(shares.items()))
         if _LIMIT_OF.get(term) not in (verdict.bound, *verdict.close):
             work, advice = _TERMS[term]
-            cached = ", and data of the launch before are still in caches" if forecast_s < longest else ""
+            is_cached = verdict.bound == "memory" and shares.get("memory", 0.0) * forecast_s < longest / 2
+            cached = ", and data of the launch before are still in caches" if is_cached else ""
             lines.append(
                 f"The forecast of {format_seconds(forecast_s)} is mostly {term} ({percent(share)}): "
                 f"{work}{cached}."
