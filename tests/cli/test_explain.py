@@ -99,7 +99,7 @@ def test_a_forecast_that_no_limit_explains_says_what_it_is_spent_on(capsys: Outp
     args = ("--arg", f"float:{4096 * 1024}", "--arg", "float:4096", "--arg", "int=1024")
     text = predict.text(capsys, path, *launch, *args)
     assert text.startswith("rows on rtx4090 is bound by memory")
-    assert re.search(r"(?m)^The forecast of .* is mostly l1 \(\d+ %\): lines or texels touched, and data of", text)
+    assert re.search(r"(?m)^The forecast of .* is mostly l1 \(\d+ %\): lines or texels touched, and", text)
     assert "\nTry neighbouring addresses for neighbouring work-items, wider accesses.\n" in text
 
 
