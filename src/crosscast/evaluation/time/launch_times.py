@@ -84,18 +84,23 @@ class _LaunchTask:
         return set(arrays) == set(Outside._fields) and all(each.shape == shape for each in arrays.values())
 
 
-def held_out(training: TrainingTimes, by: str, level: float, **run: Unpack[RunArguments]) -> Outside:
-    """Hold out each source, application or device in turn; factors and intervals are fitted within."""
-    labels = training.labels(by)
-    names = np.unique(labels).tolist()
-    folds = [Fold.of(f"{by} {name}", labels == name) for name in names if len(names) > 1]
-    error, low, high = np.full((3, len(labels)), np.nan)
-    outside = Outside(error, low, high, np.zeros(len(labels), dtype=np.bool_))
+def forecast_held_out(
+    training: TrainingTimes, folds: Sequence[Fold], level: float, **run: Unpack[RunArguments]
+) -> Outside:
+    """Forecast the cells of each fold by a model of the others; factors and intervals are fitted within."""
+    error, low, high = np.full((3, len(training.rows)), np.nan)
+    outside = Outside(error, low, high, np.zeros(len(training.rows), dtype=np.bool_))
     tasks = [_LaunchTask(fold, level) for fold in folds]
     for fold, (answer,) in zip(folds, run_tasks(tasks, training, sources=_SOURCES, **run), strict=True):
         for name, values in answer.items():
             getattr(outside, name)[fold.test] = values
     return outside
+
+
+def _folds(training: TrainingTimes, name: str) -> tuple[Fold, ...]:
+    """Hold out each source, application or device in turn."""
+    by = FOLDS[name]
+    return folds_by_group(name, f"{by}s", training.labels(by).tolist())
 
 
 def scores(training: TrainingTimes, outside: Outside, rows: Flags) -> dict[str, float]:
@@ -223,9 +228,9 @@ def evaluate_launch_times(
     if folds not in FOLDS:
         expected = f"one of {', '.join(FOLDS)} for times of launches"
         raise InputError.of(where="folds", expected=expected, found=repr(folds))
-    training, by = read_training(tables), FOLDS[folds]
-    folds_by_group(folds, f"{by}s", training.labels(by).tolist())
-    return LaunchEvaluation(tables.label, training, folds, level, held_out(training, by, level, **run))
+    training = read_training(tables)
+    outside = forecast_held_out(training, _folds(training, folds), level, **run)
+    return LaunchEvaluation(tables.label, training, folds, level, outside)
 
 
 def train_launch_times(
@@ -233,18 +238,21 @@ def train_launch_times(
 ) -> TrainedLaunchTimes:
     """Fit the model, and evaluate it with each application and each source held out in turn."""
     check_level(level)
-    folds_by_group("leave-application-out", "applications", [row.application for row in tables.times])
     training, estimated = (read_training(tables, counted=counted) for counted in (True, False))
+    of_applications = _folds(training, "leave-application-out")
     # A machine that tables describe beside devices of the catalogue is nobody else's.
     listed = [device for device in training.devices if device.key not in tables.devices] or training.devices
     fitted = LaunchModels(fit_launch_times(training), fit_launch_times(estimated))
     sound = ~training.noted & np.isin(training.labels("device"), [device.key for device in listed])
-    of_applications, of_sources = (held_out(training, by, level, **run) for by in ("application", "source"))
-    of_metrics = held_out(estimated, "application", level, **run)
     source = training.labels("source")
     names = np.unique(source).tolist()
+    of_sources = _folds(training, "leave-source-out") if len(names) > 1 else ()
+    without_application, by_metrics, without_source = (
+        forecast_held_out(data, folds, level, **run)
+        for data, folds in ((training, of_applications), (estimated, of_applications), (training, of_sources))
+    )
     result: dict[str, object] = {"model": MODEL, "split": "leave-application-out", "probes": 0}
-    result |= scores(training, of_applications, sound)
+    result |= scores(training, without_application, sound)
     # One source has most of the cells, and they are easy.
     result["median_ape"] = result["median_ape_by_application"]
     times, applications = np.exp(training.times.log_time), np.unique(training.labels("application")).tolist()
@@ -272,9 +280,9 @@ def train_launch_times(
             "level": level,
             "results": [result],
             "sources_held_out": {
-                name: scores(training, of_sources, source == name) for name in names if len(names) > 1
+                name: scores(training, without_source, source == name) for name in names if of_sources
             },
-            "metrics_alone": scores(estimated, of_metrics, sound),
+            "metrics_alone": scores(estimated, by_metrics, sound),
         },
     )
     return TrainedLaunchTimes(card, fitted)
