@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from crosscast.characterization import ir
 from crosscast.characterization.cuda import compiler
-from crosscast.characterization.cuda.adapt import CudaKernel, adapt_variables, read_kernels
+from crosscast.characterization.cuda.adapt import adapt_variables, split_structures
 from crosscast.characterization.cuda.compiler import Compiled, compile_cuda
+from crosscast.characterization.cuda.kernels import CudaKernel, read_kernels
 from crosscast.characterization.cuda.source import DeclarationRefusal
 from crosscast.characterization.engine import llvm
 from crosscast.characterization.toolchain import compile_opencl, compiler_version
@@ -62,7 +63,8 @@ def _load(program: Program, instance: str) -> Frontend:
     _use_kernel_bodies(module)
     kernels = {k.symbol: k for k in read_kernels(text)} if program.is_cuda else {}
     for symbol, kernel in kernels.items():
-        module.functions[symbol].metadata.update(kernel.metadata)
+        function = module.functions[symbol]
+        function.metadata.update(split_structures(function, kernel, module.sizes).metadata)
     return Frontend(module, _compiler(program, text), time.perf_counter() - start, kernels, compiled)
 
 

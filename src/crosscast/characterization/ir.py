@@ -243,6 +243,8 @@ class FunctionParameter:
     name: str  # With its `%`
     attributes: str = ""
     offset: int | None = None  # Offset in local memory of a local variable
+    # Type and name of a structure in private memory that it is a member of, and its offset there
+    member_of: tuple[str, str, int] | None = None
 
     @property
     def is_restricted(self) -> bool:

@@ -12,7 +12,12 @@ from pathlib import Path
 
 from crosscast.characterization import default_local_size, frontend, run
 from crosscast.characterization.cuda.compiler import preprocess
-from crosscast.characterization.cuda.launches import HostLaunch, argument_texts, find_launches
+from crosscast.characterization.cuda.launches import (
+    HostLaunch,
+    argument_texts,
+    find_launches,
+    with_members,
+)
 from crosscast.characterization.launchfiles import launchfile, simfile
 from crosscast.characterization.launchfiles.arguments import build_argument
 from crosscast.characterization.launchfiles.launchfile import (
@@ -62,7 +67,8 @@ def _host_launches(program: Program, direct: LaunchOptions) -> list[tuple[HostLa
             continue
         try:
             parameters = frontend.parameters(program, launch.kernel)
-            launches.append((launch, argument_texts(launch, parameters), ""))
+            split = with_members(launch, parameters)
+            launches.append((split, argument_texts(split, parameters), ""))
         except CrosscastError as error:
             launches.append((launch, [None] * len(launch.arguments), str(error).partition("\n")[0]))
     return launches

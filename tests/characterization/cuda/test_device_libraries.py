@@ -191,3 +191,47 @@ def test_traits_pairs_and_arrays_of_the_library_of_cpp(form: Literal["cuda", "hi
     out = np.zeros(5, np.int32)
     characterize(Launch.on_grid(Kernel.from_source(STD, "k", form=form), 1, 1, (out,)))
     assert out.tolist() == [21, 14, 31, 20, 2]
+
+
+LIBCU = """
+#include <cuda/atomic>
+#include <cuda/barrier>
+#include <cuda/pipeline>
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void k(const int *in, int *out, int *sums) {
+  __shared__ cuda::atomic<int, cuda::thread_scope_block> count;
+  __shared__ int x[64], y[64];
+  __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+  __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, 2> state;
+  int i = threadIdx.x;
+  if (i == 0) { count = 0; init(&bar, blockDim.x); }
+  __syncthreads();
+  count.fetch_add(in[i], cuda::memory_order_relaxed);
+  cuda::memcpy_async(&x[i], &in[i], sizeof(int), bar);
+  bar.wait(bar.arrive());
+  auto block = cg::this_thread_block();
+  auto pipe = cuda::make_pipeline(block, &state);
+  pipe.producer_acquire();
+  cuda::memcpy_async(block, y, in, cuda::aligned_size_t<16>(sizeof y), pipe);
+  pipe.producer_commit();
+  cuda::pipeline_consumer_wait_prior<0>(pipe);
+  out[i] = x[63 - i] + y[(i + 1) % 64];
+  pipe.consumer_release();
+  cuda::atomic_ref<int, cuda::thread_scope_device> sum(sums[0]), most(sums[1]);
+  cuda::std::atomic_ref<int> least(sums[2]);
+  if (i == 0) sum += count.load();
+  most.fetch_max(in[i]);
+  int old = least.load();
+  while (in[i] < old && !least.compare_exchange_weak(old, in[i])) {}
+}"""
+
+
+def test_atomics_barriers_and_pipelines_of_libcu() -> None:
+    values = np.random.default_rng(0).integers(0, 1000, 64).astype(np.int32)
+    out, sums = np.zeros(64, np.int32), np.array([0, 0, 5000], np.int32)
+    kernel = Kernel.from_source(LIBCU, "k", form="cuda")
+    profile = characterize(Launch.on_grid(kernel, 1, 64, (values, out, sums)))
+    np.testing.assert_array_equal(out, values[::-1] + np.roll(values, -1))
+    assert sums.tolist() == [values.sum(), values.max(), values.min()]
+    assert profile.launch["instructions"]["atomics"]["local"] >= 64

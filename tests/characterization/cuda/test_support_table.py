@@ -22,11 +22,11 @@ PAGE = Path(__file__).parents[3] / "docs" / "cuda.md"
 HEAD = """#include <cuda_bf16.h>
 #include <cooperative_groups.h>
 #include <cub/cub.cuh>
+#include <cuda/atomic>
 #include <curand_kernel.h>
 #include <cuComplex.h>
 #include <mma.h>
-namespace cg = cooperative_groups;
-__constant__ int n; __device__ float sums[2] = {1, 2};
+namespace cg = cooperative_groups; __constant__ int n; __device__ float sums[2] = {1, 2};
 texture<float, 1, cudaReadModeElementType> line;
 texture<float, 2, cudaReadModeElementType> plane;
 surface<void, 2> written;
@@ -63,6 +63,8 @@ SUPPORTED: dict[str, str] = {
     " __pipeline_memcpy_async(&c[i], &x[i], 4); __pipeline_commit(); __pipeline_wait_prior(0); x[i] = c[i];"
     " auto b = cg::this_thread_block(); cg::memcpy_async(b, c, x, 4 * b.size()); cg::wait(b);"
     " x[i] = c[b.size() - 1 - i];",
+    "atomics, barriers and pipelines of libcu++": "cuda::atomic_ref<float> sum(x[0]); sum += 1;"
+    " x[i] += sum.load();",
     "`half`, `bfloat16`, pairs": "half2 h = __floats2half2_rn(x[0], 2); h = h * h + h;"
     " x[0] = __low2float(h) + __low2float(__hadd2(__float2bfloat162_rn(1), __float2bfloat162_rn(2)));",
     "bytes and halves of words (`__vadd4`, `__viaddmax_s16x2`)": "x[0] = __vadd4(i, i);",

@@ -1,132 +1,18 @@
-"""CUDA and HIP kernels by their names in the source, adapted to the engine's OpenCL C conventions."""
+"""CUDA and HIP kernels adapted to the engine's OpenCL C conventions."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 
 from crosscast.characterization import ir
+from crosscast.characterization.cuda.kernels import CudaKernel, StructureMember
 from crosscast.characterization.instrumentation.inline import called_builtin
 from crosscast.errors import LaunchError
 
-_NODE = re.compile(r"^!(\d+) = (?:distinct )?(!\{.*\}|!DI\w+\(.*\))$", re.MULTILINE)
-_FIELD = re.compile(r'(\w+): (?:!(\d+)|"((?:[^"\\]|\\.)*)"|(\w+))')
-_KERNEL = re.compile(r'^define [^@\n]*\bspir_kernel\b[^@\n]*@("[^"]+"|[-\w$.]+)\(.*!dbg !(\d+)', re.MULTILINE)
-_TYPES = {
-    "unsigned char": "uchar",
-    "unsigned short": "ushort",
-    "unsigned int": "uint",
-    "unsigned long": "ulong",
-    "long long": "long",
-    "unsigned long long": "ulong",
-    "signed char": "char",
-    "_Float16": "half",
-    "__half": "half",
-}
 _LINKAGE = re.compile(r"\b(hidden|local_unnamed_addr|unnamed_addr) ")
-_WIDE = {"longlong": "long", "ulonglong": "ulong"}
-
-
-@dataclass(frozen=True)
-class CudaKernel:
-    """A kernel with its names in the source."""
-
-    symbol: str  # Name in the IR
-    name: str  # Qualified name, with the arguments of a template
-    types: tuple[str, ...]  # Types of its parameters, scalars in OpenCL C's names
-    names: tuple[str, ...]  # Names of its parameters
-
-    @property
-    def signature(self) -> str:
-        """Name with types, which distinguishes overloads."""
-        return f"{self.name}({', '.join(self.types)})"
-
-    @property
-    def metadata(self) -> dict[str, list[str]]:
-        """Names and types in the form of the metadata of OpenCL kernels."""
-        return {
-            "kernel_arg_name": [f'!"{name}"' for name in self.names],
-            "kernel_arg_type": [f'!"{type_}"' for type_ in self.types],
-        }
-
-    def is_called(self, name: str) -> bool:
-        """Whether a user's spelling denotes this kernel."""
-        normalized = _bare(name)
-        base = self.name.split("<")[0]
-        spellings = (self.symbol, self.name, self.signature, base, base.rsplit("::", 1)[-1])
-        return normalized in map(_bare, spellings)
-
-
-def read_kernels(text: str) -> list[CudaKernel]:
-    """Return the kernels of a module, from its IR."""
-    nodes = dict(_NODE.findall(text))
-    kernels = []
-    for symbol, number in _KERNEL.findall(text):
-        facts = _fields(nodes[number])
-        scopes = list(_scopes(facts.get("scope", ""), nodes))
-        name = "::".join([*reversed(scopes), facts["name"]])
-        types = _listed(nodes[_fields(nodes[facts["type"]])["types"]])[1:]
-        variables = [_fields(nodes[n]) for n in _listed(nodes.get(facts.get("retainedNodes", ""), "!{}"))]
-        names = {int(v["arg"]): v["name"] for v in variables if "arg" in v and "name" in v}
-        kernels.append(
-            CudaKernel(
-                symbol.strip('"'),
-                name,
-                tuple(_type(n, nodes) for n in types),
-                tuple(names.get(n, f"arg{n - 1}") for n in range(1, len(types) + 1)),
-            )
-        )
-    return kernels
-
-
-def _bare(name: str) -> str:
-    """Normalize a spelling of a kernel."""
-    name = re.sub(r"\b(const|__restrict__|__restrict|restrict|volatile|struct|void(?=\)))\b", "", name)
-    name = re.sub(r"&(?=\w)", "", name)  # the address of a function
-    name = re.sub(r"\(\s*\w+\s*\)(?=-?\d)|(?<=\d)[uUlL]+\b", "", name)  # (int)4, 4u
-    for spelling, type_ in sorted(_TYPES.items(), key=lambda item: -len(item[0])):
-        name = re.sub(rf"\b{re.escape(spelling)}\b(?!\s+(?:char|short|int|long)\b)", type_, name)
-    return re.sub(r"\bunsigned\b", "uint", re.sub(r"\s+(?=\W)|(?<=\W)\s+|^\s+|\s+$", "", name))
-
-
-def _fields(node: str) -> dict[str, str]:
-    """Return the fields of a node, as numbers of other nodes or as text."""
-    return {key: number or text or word for key, number, text, word in _FIELD.findall(node)}
-
-
-def _listed(node: str) -> list[str]:
-    return [entry.strip().removeprefix("!") for entry in node[2:-1].split(",") if entry.strip()]
-
-
-def _scopes(number: str, nodes: dict[str, str]) -> Iterator[str]:
-    """Yield the enclosing namespaces and types of a declaration, the innermost one first."""
-    while node := nodes.get(number, ""):
-        facts = _fields(node)
-        if not node.startswith(("!DINamespace", "!DICompositeType")):
-            return
-        if "name" in facts:
-            yield facts["name"]
-        number = facts.get("scope", "")
-
-
-def _type(number: str, nodes: dict[str, str]) -> str:
-    """Return a parameter's type, without qualifiers and the program's type names."""
-    node = nodes.get(number, "")
-    facts = _fields(node)
-    if "DW_TAG_pointer_type" in node or "DW_TAG_reference_type" in node:
-        return f"{_type(facts.get('baseType', ''), nodes)}*"
-    if "DW_TAG_enumeration_type" in node:
-        return _type(facts.get("baseType", ""), nodes)
-    if node.startswith("!DIDerivedType"):
-        return _type(facts.get("baseType", ""), nodes)
-    name = facts.get("name", "void" if not node else "struct")
-    if vector := re.fullmatch(r"(u?longlong|u?[a-z]+)([1-4])", name):
-        # Vectors of three components have the size of three here, unlike in OpenCL C.
-        prefix = "struct " if vector[2] == "3" else ""
-        return f"{prefix}{_WIDE.get(vector[1], vector[1])}{vector[2].replace('1', '')}"
-    return _TYPES.get(name, name)
 
 
 def adapt_variables(module: ir.Module) -> None:
@@ -141,7 +27,7 @@ def adapt_variables(module: ir.Module) -> None:
         module.globals[name] = replace(variable, text=text, address_space=space)
 
 
-_GENERIC = "ptr addrspace(4)"
+_GENERIC, _GLOBAL_POINTER = "ptr addrspace(4)", "ptr addrspace(1)"
 _SHARED = 3
 _WORK_ITEM_FUNCTIONS = ("get_local_id", "get_group_id", "get_local_size", "get_num_groups")
 _TOP = ""  # nothing is known yet
@@ -153,10 +39,141 @@ _OFFSET = re.compile(
 )
 
 
+def split_structures(
+    function: ir.Function, kernel: CudaKernel, sizes: dict[str, tuple[int, int]]
+) -> CudaKernel:
+    """Make members of structures with pointers parameters of their own, which point to global memory.
+
+    A structure of which the kernel does more than load single members is to be put together again. Returns
+    the kernel with the names and types of its parameters.
+    """
+    if len(function.parameters) != len(kernel.types) or not any(kernel.members):
+        return kernel
+    parameters: list[ir.FunctionParameter] = []
+    names, types = list[str](), list[str]()
+    for parameter, name, type_, members in zip(
+        function.parameters, kernel.names, kernel.types, kernel.members, strict=True
+    ):
+        if not members:
+            parameters.append(parameter)
+            names.append(name)
+            types.append(type_)
+            continue
+        loads = _loads_of(function, parameter.name, members, sizes)
+        loaded = {member: i.type for i, member in loads or ()}
+        split = {member: _parameter_of(member, loaded.get(member)) for member in members}
+        for member, each in split.items():
+            sizes.setdefault(each.type, (member.nbytes, member.nbytes))
+        if loads is None:
+            structure = parameter.structure, parameter.name
+            parameters += [replace(each, member_of=(*structure, m.offset)) for m, each in split.items()]
+        else:
+            _use_members(function, {i.result or "": split[member] for i, member in loads})
+            parameters += split.values()
+        names += [member.name for member in members]
+        types += [member.type for member in members]
+    function.parameters = parameters
+    function.drop_unused(lambda i: i.opcode in ("addrspacecast", "getelementptr"))
+    return replace(kernel, names=tuple(names), types=tuple(types))
+
+
+def _put_together(kernel: ir.Function) -> None:
+    """Put structures in private memory together from the parameters that are members, uncounted."""
+    made: dict[str, list[ir.Instruction]] = {}
+    for each in kernel.parameters:
+        if each.member_of is None:
+            continue
+        type_, name, offset = each.member_of
+        slot = ir.Instruction(f"alloca {type_}, align 16", "alloca", "ptr", name, counted=False)
+        value, value_type, address = each.name, each.type, f"{each.name}.address"
+        steps = made.setdefault(name, [slot])
+        steps.append(_added("getelementptr", f"i8, ptr {name}, i64 {offset}", "ptr", address))
+        if value_type == _GLOBAL_POINTER:
+            value, value_type = f"{each.name}.generic", _GENERIC
+            steps.append(_added("addrspacecast", f"{each.type} {each.name} to {_GENERIC}", _GENERIC, value))
+        steps.append(_added("store", f"{value_type} {value}, ptr {address}, align 1"))
+    kernel.entry.instructions[:0] = [i for steps in made.values() for i in steps]
+
+
+def _added(opcode: str, operands: str, type_: str = "void", result: str | None = None) -> ir.Instruction:
+    return ir.Instruction(f"{opcode} {operands}", opcode, type_, result, counted=False)
+
+
+def _loads_of(
+    function: ir.Function,
+    structure: str,
+    members: Sequence[StructureMember],
+    sizes: Mapping[str, tuple[int, int]],
+) -> list[tuple[ir.Instruction, StructureMember]] | None:
+    """Return the loads of single members; ``None`` if there are other uses of the structure."""
+    by_place = {(member.offset, member.nbytes): member for member in members}
+    offsets, loads = {structure: 0}, []
+    users = [i for i in function.instructions() if i.opcode in ("addrspacecast", "getelementptr")]
+    before = 0
+    while before != len(offsets):
+        before = len(offsets)
+        for i in users:
+            values = [operand.value for operand in i.operands]
+            if i.opcode == "addrspacecast":
+                if values[0] in offsets:
+                    offsets[i.result or ""] = offsets[values[0]]
+            elif (
+                len(values) == 3
+                and values[1] in offsets
+                and values[2].isdigit()
+                and i.operands[0].type == "i8"
+            ):
+                offsets[i.result or ""] = offsets[values[1]] + int(values[2])
+    types: dict[StructureMember, str] = {}
+    for i in function.instructions():
+        if i.result in offsets or offsets.keys().isdisjoint(i.uses()):
+            continue
+        if i.opcode != "load":
+            return None
+        member = by_place.get((offsets[i.operands[1].value], sizes[i.type][0]))
+        if member is None or types.setdefault(member, i.type) != i.type:
+            return None
+        loads.append((i, member))
+    return loads
+
+
+def _parameter_of(member: StructureMember, loaded: str | None) -> ir.FunctionParameter:
+    """Return the parameter for a member that is loaded as a type, if it is known."""
+    is_pointer = member.type.endswith("*")
+    return ir.FunctionParameter(
+        _GLOBAL_POINTER if is_pointer else loaded or f"i{8 * member.nbytes}",
+        f"%{re.sub(r'[^a-zA-Z0-9_.]', '.', member.name)}.member",
+        "noalias" if is_pointer and member.is_restricted else "",
+    )
+
+
+def _use_members(function: ir.Function, parameters: Mapping[str, ir.FunctionParameter]) -> None:
+    """Replace loads, by the names of their results, by parameters."""
+    for block in function.blocks.values():
+        kept = []
+        for i in block.instructions:
+            if (parameter := parameters.get(i.result or "")) is None:
+                if not parameters.keys().isdisjoint(i.uses()):
+                    i.rename(lambda name: _plain(parameters, name))
+                kept.append(i)
+            elif parameter.type == _GLOBAL_POINTER:
+                i.opcode = "addrspacecast"
+                i.text = f"addrspacecast {parameter.type} {parameter.name} to {_GENERIC}"
+                kept.append(i)
+        block.instructions = kept
+
+
+def _plain(parameters: Mapping[str, ir.FunctionParameter], name: str) -> str:
+    """Return the parameter for a loaded number, or the name itself."""
+    parameter = parameters.get(name)
+    return name if parameter is None or parameter.type == _GLOBAL_POINTER else parameter.name
+
+
 def adapt_kernel(module: ir.Module, kernel: ir.Function, shared: int | None) -> ir.Module:
     """Adapt a flattened kernel in place; return its module with `shared` bytes of dynamic shared memory."""
     for space in ("ptr", *(f"ptr addrspace({number})" for number in (1, 2, 3))):
         module.sizes.setdefault(space, (8, 8))
+    _put_together(kernel)
     _pass_carries(kernel)
     _sort_pointers(kernel, module.globals)
     _use_builtins(kernel)

@@ -9,7 +9,7 @@ import operator
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from crosscast.characterization.cuda.declarations import Token
 from crosscast.characterization.cuda.source import CudaSource
@@ -189,6 +189,20 @@ def find_launches(source: CudaSource) -> list[HostLaunch]:
         names.read([token for token in declaration.tokens if token.start >= (declaration.body or 0)])
         launches += list(_launches(declaration.tokens, names, source))
     return launches
+
+
+def with_members(launch: HostLaunch, parameters: Sequence[Parameter]) -> HostLaunch:
+    """Return the launch with an argument for each member of a structure that the kernel takes apart."""
+    names = [parameter.name for parameter in parameters]
+    groups = [[*group] for _, group in itertools.groupby(names, lambda name: re.split(r"[.[]", name)[0])]
+    if len(groups) != len(launch.arguments):
+        return launch
+    arguments: list[HostArgument] = []
+    for argument, (first, *others) in zip(launch.arguments, groups, strict=True):
+        parameter, *_ = re.split(r"[.[]", first)
+        members = [name.removeprefix(parameter) for name in (first, *others)]
+        arguments += [HostArgument(argument.text + member) if member else argument for member in members]
+    return replace(launch, arguments=tuple(arguments))
 
 
 def argument_texts(launch: HostLaunch, parameters: Sequence[Parameter]) -> list[str | None]:
