@@ -9,7 +9,7 @@ import pytest
 
 HEAVY = (
     "numpy llvmlite rich matplotlib pyarrow cyclopts ziglang scipy sklearn threadpoolctl pyopencl pynvml "
-    "numba xgboost caliperreader hatchet rustworkx networkx fastapi uvicorn prometheus_client"
+    "cuda numba xgboost caliperreader hatchet rustworkx networkx fastapi uvicorn prometheus_client"
 ).split()
 COMMANDS = (
     "characterize, choose configuration, colocate, corun profile, embed, evaluate relative, measure, "

@@ -13,7 +13,17 @@ ROOT = Path(__file__).parents[2]
 
 EXTRAS = (
     *("pyarrow", "pandas", "scipy", "sklearn", "matplotlib", "joblib", "xgboost", "rustworkx", "numba"),
-    *("jinja2", "pyopencl", "pynvml", "caliperreader", "networkx", "threadpoolctl", "fastapi", "uvicorn"),
+    *(
+        "cuda",
+        "jinja2",
+        "pyopencl",
+        "pynvml",
+        "caliperreader",
+        "networkx",
+        "threadpoolctl",
+        "fastapi",
+        "uvicorn",
+    ),
 )
 WITHOUT = f"""
 import sys
@@ -84,6 +94,7 @@ WORKING = (
     "models",
     "models gpu-clocks",
     "devices --catalogue",
+    "doctor",
     "choose sample",
 )
 LACKING = {

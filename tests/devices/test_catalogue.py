@@ -350,6 +350,9 @@ def test_a_chip_is_not_taken_for_one_whose_name_ends_alike() -> None:
     keys = ("a100-sxm4-80gb", "rtx-a3000", "a30", "b200", "b300")
     others = [replace(small, key=key) for key in keys]
     assert [double_share(each) for each in (small, *others)] == [1 / 64, 1 / 2, 1 / 64, 1 / 2, 1 / 2, 1 / 64]
+    assert (
+        double_share(replace(small, key="mine", name="NVIDIA A100-SXM4-80GB")) == 1 / 2
+    )  # As drivers call it
 
 
 def test_units_hold_what_their_registers_and_sub_groups_allow() -> None:

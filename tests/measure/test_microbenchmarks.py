@@ -29,7 +29,7 @@ class Paper:
     """A device that takes as long as its numbers say."""
 
     def __init__(self) -> None:
-        self.id, self.name, self.type = "paper:0", "Paper", "gpu"
+        self.id, self.name, self.type, self.vendor, self.series = "paper:0", "Paper", "gpu", "", ""
         self.units, self.items, self.group, self.vector_bytes = 4, 1024, 256, 16
         self.memory_bytes, self.last_cache_bytes = 1 << 34, 1 << 20
         self.lanes = {"fp32": 1, "fp64": 1, "int32": 1, "local_words": 1, "atomics": 1}

@@ -39,8 +39,9 @@ def devices(
     """List the devices of this machine, say what is known of a device, and compare two.
 
     Devices of this machine are OpenCL devices, with their properties and working sensors; 1, 2, 4, ...
-    compute units of a CPU are separate devices: `pocl:0/1` is one core of `pocl:0`. For a device of the
-    catalogue, or a calibrated one, the data sheet is shown beside measured values.
+    compute units of a CPU are separate devices: `pocl:0/1` is one core of `pocl:0`. NVIDIA GPUs that OpenCL
+    does not list are `cuda:0`, ..., for `calibrate`. For a device of the catalogue, or a calibrated one, the
+    data sheet is shown beside measured values.
 
     Parameters
     ----------
@@ -164,7 +165,8 @@ def calibrate(
     ----------
     device
         Device id, as `crosscast devices` shows it, such as `pocl:0`, or platform and name, such as
-        `pocl:amd-epyc-2cu`; by default the first one. `host` is the CPU without OpenCL.
+        `pocl:amd-epyc-2cu`; by default the first one. `host` is the CPU without OpenCL, `cuda:0` an NVIDIA
+        GPU without OpenCL; of these, only what they reach is measured.
     minutes
         How long to measure kernels; with less than about a quarter, few can be measured. 0 stops after the
         first ten seconds.

@@ -21,9 +21,8 @@ from crosscast.commands.output import check_output, say, show
 from crosscast.data.environment import facts, version_of
 from crosscast.data.files import cache_home, is_writable
 from crosscast.errors import CrosscastError, EnvironmentFault
-from crosscast.measure.campaign import suite_s
 from crosscast.measure.host_state import doubts
-from crosscast.measure.opencl import devices
+from crosscast.measure.microbenchmarks import cuda
 from crosscast.measure.sensors import sensors
 from crosscast.prediction.named_models import named_models
 from crosscast.report.document import Report
@@ -130,6 +129,7 @@ def _packages_of_extras() -> dict[str, list[str]]:
 def _opencl() -> Iterator[Finding]:
     if version_of("pyopencl") is None:
         return
+    from crosscast.measure.opencl import devices
 
     try:
         opencl_devices = devices()
@@ -137,6 +137,11 @@ def _opencl() -> Iterator[Finding]:
         yield Finding("OpenCL", "warning", str(error))
         return
     yield Finding("OpenCL", "ok", ", ".join(f"{device.id} ({device.name})" for device in opencl_devices))
+
+
+def _cuda() -> Iterator[Finding]:
+    if version_of("cuda-bindings") is not None:
+        yield Finding("CUDA", "ok", ", ".join(f"{each.id} ({each.name})" for each in cuda.devices()))
 
 
 def _sensors() -> Iterator[Finding]:
@@ -167,13 +172,13 @@ def _durations() -> Iterator[Finding]:
     kernel = crosscast.Kernel.from_source("kernel void g(global float *x) { x[get_global_id(0)] *= 3; }", "g")
     profile = crosscast.characterize(kernel, global_size=64, args=[np.zeros(64, dtype=np.float32)])
     crosscast.predict(profile)
-    seconds = time.perf_counter() - began
-    yield Finding(
-        "durations",
-        "ok",
-        f"predict {seconds:.1f} s for a small kernel, calibrate 2 to 3 min, dataset build of the suite "
-        f"{format_seconds(round(suite_s(2)))} a device at two sizes",
-    )
+    detail = f"predict {time.perf_counter() - began:.1f} s for a small kernel"
+    if version_of("pyopencl") is not None:
+        from crosscast.measure.campaign import suite_s
+
+        detail += ", calibrate 2 to 3 min, dataset build of the suite "
+        detail += f"{format_seconds(round(suite_s(2)))} a device at two sizes"
+    yield Finding("durations", "ok", detail)
 
 
 def _load() -> Iterator[Finding]:
@@ -181,4 +186,4 @@ def _load() -> Iterator[Finding]:
     yield Finding("load", "warning" if reasons else "ok", reasons[0] if reasons else "nothing else runs")
 
 
-_CHECKS = (_crosscast, _compiler, _models, _cache, _extras, _opencl, _sensors, _durations, _load)
+_CHECKS = (_crosscast, _compiler, _models, _cache, _extras, _opencl, _cuda, _sensors, _durations, _load)

@@ -30,6 +30,8 @@ from crosscast.measure.measurement import measure_times, subject_of
 from crosscast.measure.microbenchmarks.backends import Backend, HostBackend, OpenCLBackend
 from crosscast.measure.microbenchmarks.bench import SECONDS, Microbenchmarks
 from crosscast.measure.microbenchmarks.bench import measure as run_microbenchmarks
+from crosscast.measure.microbenchmarks.cuda import PREFIX, CudaBackend
+from crosscast.measure.microbenchmarks.cuda import find as find_cuda
 from crosscast.measure.profiling import characterized
 from crosscast.measure.stressors import host_run
 from crosscast.measure.subjects import expect_installed
@@ -116,7 +118,8 @@ def calibrate(*, device: str | None, minutes: float, name: str, output: Output) 
     check_output(output)
     if not 0 <= minutes <= 24 * 60:
         raise InputError.of(where="--minutes", expected=f"from 0 to {24 * 60}", found=f"{minutes:g}")
-    facts_only = minutes == 0 or device == _HOST
+    by_cuda = device is not None and device.startswith(PREFIX)
+    facts_only = minutes == 0 or device == _HOST or by_cuda
 
     check_name(name)
     if name in catalogue():
@@ -135,6 +138,8 @@ def calibrate(*, device: str | None, minutes: float, name: str, output: Output) 
         warn(doubt)
     path = _written(facts, name)
     reports, answer = [microbenchmarks_report(facts, path)], _facts_dict(facts, name, path)
+    if by_cuda and minutes:
+        say(f"kernels of the suite are OpenCL C, which CUDA does not run: {name} gets no model of its own")
     if not facts_only:
         # Imported here, as --device host needs no OpenCL.
         from crosscast.measure import calibration, opencl
@@ -168,10 +173,13 @@ def _check_suite(name: str) -> None:
 def _backend(device: str | None) -> Backend:
     if device == _HOST:
         return HostBackend()
+    if device is not None and device.startswith(PREFIX):
+        return CudaBackend(find_cuda(device))
     try:
         from crosscast.measure.opencl import find
     except MissingExtraError as error:
-        raise MissingExtraError("opencl", "calibrating OpenCL devices (--device host needs none)") from error
+        purpose = "calibrating OpenCL devices (--device host needs none, and --device cuda:0 the extra cuda)"
+        raise MissingExtraError("opencl", purpose) from error
     return OpenCLBackend(find(device))
 
 

@@ -137,7 +137,7 @@ _CHIPS = {
     "b200": _UNITS["Hopper"]._replace(group_clocks=0.625),
     "b300": _UNITS["Hopper"]._replace(group_clocks=0.625, fp64=1 / 64),
 }
-"""Chips for computing that differ from others of their architecture, by a part of a device's key."""
+"""Chips for computing that differ from others of their architecture, by a part of a device's key or name."""
 
 _GUIDES = {
     "capabilities": "NVIDIA, CUDA C++ Programming Guide, technical specifications by compute capability "
@@ -385,8 +385,9 @@ def _sheets(devices: tuple[Device, ...]) -> Sheets:
 
 def known_unit(device: Device) -> Unit | None:
     """Return the compute unit of a device's chip or architecture, if it is known."""
+    names = f"{device.key} {device.name.lower()}"
     # Not of rtx-a1000 and quadro-p1000.
-    chips = (unit for part, unit in _CHIPS.items() if re.search(rf"(?<![a-z0-9]){part}(?!\d)", device.key))
+    chips = (unit for part, unit in _CHIPS.items() if re.search(rf"(?<![a-z0-9]){part}(?!\d)", names))
     return next(chips, None) or _UNITS.get(device.series)
 
 

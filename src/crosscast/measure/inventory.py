@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from crosscast.data.fields import TableRow
-from crosscast.errors import InputError
+from crosscast.errors import EnvironmentFault, InputError, MissingExtraError
 from crosscast.measure import cpu_counters as counters
 from crosscast.measure import host_state
 from crosscast.measure.microbenchmarks.backends import OpenCLBackend
 from crosscast.measure.microbenchmarks.bench import sheet_numbers
-from crosscast.measure.opencl import OpenCLDevice, devices, opencl_faults
+from crosscast.measure.microbenchmarks.cuda import CudaDevice
+from crosscast.measure.microbenchmarks.cuda import devices as cuda_devices
 from crosscast.measure.sensors import SensorAvailability, sensors
 from crosscast.suite.application import Caches
+
+if TYPE_CHECKING:  # it needs PyOpenCL
+    from crosscast.measure.opencl import OpenCLDevice
 
 _HZ_PER_MHZ = 1e6
 
@@ -28,6 +34,8 @@ def describe(device: OpenCLDevice) -> TableRow:
 
 def known_row(device: OpenCLDevice) -> TableRow:
     """Return the row of the table of devices without measured columns."""
+    from crosscast.measure.opencl import opencl_faults
+
     with opencl_faults(device.id, "describing it"):
         facts = static_facts(device)
     sources = {name: "OpenCL driver" for name, value in facts.items() if isinstance(value, int | float)}
@@ -83,7 +91,7 @@ def _host_caches(device: OpenCLDevice) -> dict[str, int | None]:
 class Entry:
     """A device with its sensors and counters."""
 
-    device: OpenCLDevice
+    device: OpenCLDevice | CudaDevice
     # Properties from its driver, by column of the table of devices; `None` where unknown
     facts: TableRow
     sensors: tuple[SensorAvailability, ...]  # Sensors of energy that a device of this type may have
@@ -107,14 +115,28 @@ class Entry:
 
 
 def inventory() -> list[Entry]:
-    """Return the devices of this machine."""
+    """Return the devices of this machine: those of OpenCL, and others of CUDA."""
+    cards: list[CudaDevice] = []
+    with suppress(MissingExtraError, EnvironmentFault):
+        cards = cuda_devices()
+    by_opencl: list[OpenCLDevice] = []
+    try:
+        from crosscast.measure.opencl import devices
+
+        by_opencl = devices()
+    except (MissingExtraError, EnvironmentFault):
+        if not cards:
+            raise
     counting = counters.available()
+    listed = {device.pci_bus_id for device in by_opencl}
+    found: list[OpenCLDevice | CudaDevice] = [*by_opencl]
+    found += [card for card in cards if card.pci_bus_id not in listed]
     return [
         Entry(
             device,
-            static_facts(device),
+            device.facts if isinstance(device, CudaDevice) else static_facts(device),
             tuple(sensors(device.type, device.pci_bus_id)),
             counting if device.type == "cpu" else {},
         )
-        for device in devices()
+        for device in found
     ]

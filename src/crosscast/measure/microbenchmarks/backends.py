@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 import time
+from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from crosscast.measure.opencl import OpenCLDevice
 
-_FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent
 _FIRST_BYTES = 1 << 20
 CHAINS = 10
 GUARDED = ("guarded_item", "guarded")
@@ -36,8 +37,8 @@ ROWS = (*GUARDED, "fenced")
 """Kernels of straight code, a step of which is a row of work-items."""
 
 _ROW_ITEMS = 1 << 14
-_IN_A_ROW = 6  # Launches
-_CHAIN_GROUP = 64
+IN_A_ROW = 6  # Launches
+CHAIN_GROUP = 64
 
 
 class EmptyLaunch(NamedTuple):
@@ -53,6 +54,8 @@ class Backend(Protocol):
 
     id: str
     name: str
+    vendor: str  # Empty if unknown, as is the architecture
+    series: str
     type: str
     units: int
     items: int  # Work-items that keep the device busy
@@ -100,7 +103,49 @@ def _host_numbers(units: int) -> dict[str, float]:
     return {"cores": float(units)} | {name: float(size) for name, size in caches.items() if size}
 
 
-class OpenCLBackend:
+class KernelBackend:
+    """Launches the kernels of ``kernels.cl`` on a device, by `_seconds`."""
+
+    vendor = series = ""
+    type: str
+    items: int
+    group: int
+    vector_bytes: int
+    lanes: dict[str, int]
+    _array: Any = None
+    _out: Any
+
+    @abstractmethod
+    def _grow(self, nbytes: int) -> None:
+        """Make the array at least this large."""
+
+    @abstractmethod
+    def _seconds(self, kernel: str, items: int, group: int, *args: Any, rows: int = 1) -> float:
+        """Return the seconds of a launch, of which rows are a second dimension."""
+
+    def memory(self, kernel: str, words: int, passes: int) -> float:
+        """Return the seconds of a kernel on an array, which grows if necessary."""
+        self._grow(_array_bytes(kernel, words, self.vector_bytes))
+        arguments = (self._array, self._out, np.uint32(words), np.uint32(passes))
+        return self._seconds(kernel, self.items, self.group, *arguments)
+
+    def chains(self, kernel: str, steps: int) -> float:
+        """Return the seconds of a number of steps in each work-item."""
+        x, y = map(np.float32, _operands(kernel))
+        if kernel in ROWS:
+            arguments = (self._out, np.uint32(_ROW_ITEMS), x, y)
+            return self._seconds(kernel, _ROW_ITEMS, CHAIN_GROUP, *arguments, rows=steps)
+        factor = self.lanes[kernel] if kernel == "chain" else 1
+        arguments = (self._out, np.uint32(steps), x, y)
+        return self._seconds(kernel, self.items * factor, self.group * factor, *arguments)
+
+    def groups(self, count: int) -> float | None:
+        """Return the seconds of a number of almost empty work-groups."""
+        group = 1 if self.type == "cpu" else CHAIN_GROUP
+        return self._seconds("one_word", count * group, group, self._out)
+
+
+class OpenCLBackend(KernelBackend):
     """An OpenCL device."""
 
     def __init__(self, device: OpenCLDevice) -> None:
@@ -124,7 +169,7 @@ class OpenCLBackend:
         self.lanes |= {"fp64": 4 if wide else 1} if has_double else {}
         self.lanes |= {"fp16": 2} if has_half else {}
         # In these kernels, a work-item has one chain; the compiler may vectorise over work-items.
-        self.lanes |= {"local_words": 1, "atomics": 1, "chain": _CHAIN_GROUP if wide else 1}
+        self.lanes |= {"local_words": 1, "atomics": 1, "chain": CHAIN_GROUP if wide else 1}
         self.lanes |= dict.fromkeys(ROWS, _ROW_ITEMS) | dict.fromkeys(DIVISIONS, 1) if wide else {}
         self.memory_bytes = int(handle.global_mem_size)
         cache = int(handle.global_mem_cache_size or 0)
@@ -134,9 +179,9 @@ class OpenCLBackend:
         self.numbers = {"clock_hz": clock} if clock else {}
         self.numbers |= _host_numbers(self.units) if wide else {}
         self.last_cache_bytes = max(cache, (host_state.caches().l3_bytes or 0) if wide else 0) or 1 << 22
-        known = {"WIDE": wide, "HAS_FP64": has_double, "HAS_FP16": has_half, "CHAIN_GROUP": _CHAIN_GROUP}
+        known = {"WIDE": wide, "HAS_FP64": has_double, "HAS_FP16": has_half, "CHAIN_GROUP": CHAIN_GROUP}
         options = tuple(f"-D{name}={int(value)}" for name, value in known.items())
-        path = _FOLDER / "kernels.cl"
+        path = FOLDER / "kernels.cl"
         with opencl_faults(self.id, "measuring it"):
             self._context = cl.Context([handle])
             self._queue = cl.CommandQueue(self._context, handle, properties=TIMES_COMMANDS)
@@ -146,7 +191,6 @@ class OpenCLBackend:
             self._out = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(self.items * 64 * 4, 1 << 20))
             cl.enqueue_fill_buffer(self._queue, self._out, np.zeros(1, np.uint8), 0, self._out.size)
         self._kernels: dict[str, cl.Kernel] = {}
-        self._array: cl.Buffer | None = None
 
     def _run(self, kernel: str, items: int, group: int, *args: KernelArg, rows: int = 1) -> cl.Event:
         with self._faults(self.id, "measuring it"):
@@ -163,9 +207,7 @@ class OpenCLBackend:
         seconds = float(event.profile.end - event.profile.start) * 1e-9
         return _of_threads(seconds, started, self.units) if self._busy else seconds
 
-    def memory(self, kernel: str, words: int, passes: int) -> float:
-        """Return the seconds of a kernel on an array, which grows if necessary."""
-        nbytes = _array_bytes(kernel, words, self.vector_bytes)
+    def _grow(self, nbytes: int) -> None:
         if self._array is None or self._array.size < nbytes:
             with self._faults(self.id, "measuring it"):
                 if self._array is not None:
@@ -173,23 +215,6 @@ class OpenCLBackend:
                 self._array = self._cl.Buffer(self._context, self._cl.mem_flags.READ_WRITE, nbytes)
                 self._cl.enqueue_fill_buffer(self._queue, self._array, np.zeros(1, np.uint8), 0, nbytes)
                 self._queue.finish()
-        arguments = (self._array, self._out, np.uint32(words), np.uint32(passes))
-        return self._seconds(kernel, self.items, self.group, *arguments)
-
-    def chains(self, kernel: str, steps: int) -> float:
-        """Return the seconds of a number of steps in each work-item."""
-        x, y = map(np.float32, _operands(kernel))
-        if kernel in ROWS:
-            arguments = (self._out, np.uint32(_ROW_ITEMS), x, y)
-            return self._seconds(kernel, _ROW_ITEMS, _CHAIN_GROUP, *arguments, rows=steps)
-        factor = self.lanes[kernel] if kernel == "chain" else 1
-        arguments = (self._out, np.uint32(steps), x, y)
-        return self._seconds(kernel, self.items * factor, self.group * factor, *arguments)
-
-    def groups(self, count: int) -> float | None:
-        """Return the seconds of a number of almost empty work-groups."""
-        group = 1 if self.type == "cpu" else _CHAIN_GROUP
-        return self._seconds("one_word", count * group, group, self._out)
 
     def launch(self) -> EmptyLaunch:
         """Launch an empty kernel."""
@@ -199,7 +224,7 @@ class OpenCLBackend:
         waited = float(event.profile.start - event.profile.queued) * 1e-9
         # Threads of a CPU wake up for the first; the others begin when the one before them ends.
         with self._faults(self.id, "measuring it"):
-            others = [self._kernels["empty"](self._queue, (1,), (1,)) for _ in range(_IN_A_ROW)]
+            others = [self._kernels["empty"](self._queue, (1,), (1,)) for _ in range(IN_A_ROW)]
             self._queue.finish()
         busy = median(float(each.profile.end - each.profile.start) for each in others[1:]) * 1e-9
         return EmptyLaunch(waited if waited > 0 else None, busy if busy > 0 else None, end - start)
@@ -235,12 +260,14 @@ class HostBackend:
 
     id: str = "host"
     type: str = "cpu"
+    vendor: str = ""
+    series: str = ""
     group: int = 1
     vector_bytes: int = 64
 
     def __post_init__(self) -> None:
         needs = ("libc.so.6", "libm.so.6", "libpthread.so.0")
-        library = ctypes.CDLL(str(c_library([_FOLDER / "host.c"], "-O3", "-march=native", needs=needs)))
+        library = ctypes.CDLL(str(c_library([FOLDER / "host.c"], "-O3", "-march=native", needs=needs)))
         self._measure = library.measure
         self._measure.restype = ctypes.c_double
         self._measure.argtypes = [

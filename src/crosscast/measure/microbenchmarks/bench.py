@@ -75,11 +75,14 @@ class Microbenchmarks:
     doubts: tuple[str, ...]  # Sentences on possible disturbances
     # By column of the table of devices: known without measuring, or results in place of a data sheet's
     numbers: dict[str, float] = field(default_factory=dict)
+    vendor: str = ""
+    series: str = ""
 
     def device(self, key: str) -> Device:
         """Return the device with these results, under a key."""
         measured = {name: value.best for name, value in self.values.items()}
-        return Device(key, self.name, type=self.type, numbers=self.numbers, measured=measured)
+        about = (self.name, self.vendor, self.type, self.series)
+        return Device(key, *about, numbers=self.numbers, measured=measured)
 
     def unsure(self) -> list[str]:
         """Return the quantities with a large spread."""
@@ -150,7 +153,8 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
         holds, has = format_bytes(int(last_cache)), format_bytes(backend.last_cache_bytes)
         doubts.append(f"the last cache holds {holds}, and not the {has} it has: others may share it")
     who, seconds = (backend.id, backend.name, backend.type), time.perf_counter() - start
-    return Microbenchmarks(*who, ordered, sets, seconds, tuple(doubts), numbers)
+    maker = (backend.vendor, backend.series)
+    return Microbenchmarks(*who, ordered, sets, seconds, tuple(doubts), numbers, *maker)
 
 
 _OF_SHEET = {

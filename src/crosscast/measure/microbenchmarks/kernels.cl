@@ -176,7 +176,7 @@ kernel void local_words(global float *out, uint steps, float xf, float yf)
     float sum = yf;
     for (uint n = 0; n < steps; n++) {
         sum += shared[at] + shared[(at + 256u) & 1023u] + shared[(at + 512u) & 1023u];
-        at = (at + 64u) & 1023u;
+        at = (at + 33u) & 1023u; // A word is not read again in the next steps
     }
     out[get_global_id(0)] = sum;
 }
