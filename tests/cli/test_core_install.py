@@ -13,17 +13,8 @@ ROOT = Path(__file__).parents[2]
 
 EXTRAS = (
     *("pyarrow", "pandas", "scipy", "sklearn", "matplotlib", "joblib", "xgboost", "rustworkx", "numba"),
-    *(
-        "cuda",
-        "jinja2",
-        "pyopencl",
-        "pynvml",
-        "caliperreader",
-        "networkx",
-        "threadpoolctl",
-        "fastapi",
-        "uvicorn",
-    ),
+    *("jinja2", "pyopencl", "pynvml", "caliperreader", "networkx", "threadpoolctl", "fastapi", "uvicorn"),
+    "cuda",
 )
 WITHOUT = f"""
 import sys
