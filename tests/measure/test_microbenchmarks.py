@@ -92,17 +92,22 @@ def test_a_last_cache_of_which_others_have_the_most_is_as_large_as_the_sets_that
             super().__init__()
             self.last_cache_bytes = 1 << 24
             self.numbers |= {"l3_bytes": float(self.last_cache_bytes)}
+            self.most = 0
 
         def memory(self, kernel: str, words: int, passes: int) -> float:
             moved = words * self.vector_bytes * (2 if kernel == "copy_words" else 1)
+            self.most = max(self.most, moved if kernel == "copy_words" else 0)
             return moved * passes / (4e11 if moved <= held else 1e11)
 
-    found = bench.measure(Shared())
+    device = Shared()
+    found = bench.measure(device)
     # Half of what it has may be a power of two that it holds.
     shared = held < 1 << 23
     assert found.device("mine").numbers["l3_bytes"] == (held if shared else 1 << 24)
     assert any("the last cache holds" in text for text in found.doubts) == shared
     assert found.values["last_cache_bytes_per_s"].best == pytest.approx(4e11)
+    # Larger sets would say nothing more, and take most of the time.
+    assert found.working_sets["bytes"][-1] == device.most == 8 * held
 
 
 def test_the_first_run_which_allocates_does_not_count() -> None:

@@ -12,7 +12,6 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from crosscast.characterization.toolchain import c_library
 from crosscast.data import environment
@@ -213,8 +212,8 @@ class OpenCLBackend(KernelBackend):
                 if self._array is not None:
                     self._array.release()
                 self._array = self._cl.Buffer(self._context, self._cl.mem_flags.READ_WRITE, nbytes)
-                self._cl.enqueue_fill_buffer(self._queue, self._array, np.zeros(1, np.uint8), 0, nbytes)
-                self._queue.finish()
+            words = np.uint32(nbytes // self.vector_bytes)
+            self._run("write_words", self.items, self.group, self._array, self._out, words, np.uint32(1))
 
     def launch(self) -> EmptyLaunch:
         """Launch an empty kernel."""
@@ -249,11 +248,6 @@ _HOST_KERNELS = (
 """Kernels in the order of the numbers in host.c."""
 
 
-def _in_memory(nbytes: int) -> npt.NDArray[np.uint8]:
-    """Return an array with distinct pages: untouched ones would all be one page of zeros."""
-    return np.ones(nbytes, np.uint8)
-
-
 @dataclass
 class HostBackend:
     """The CPU of this machine, by threads and without OpenCL."""
@@ -282,7 +276,7 @@ class HostBackend:
         caches, clock = host_state.caches(), host_state.clock_hz()
         self.numbers = _host_numbers(self.units) | ({"clock_hz": clock} if clock else {})
         self.last_cache_bytes = caches.l3_bytes or caches.l2_bytes or 1 << 22
-        self._array = _in_memory(_FIRST_BYTES)
+        self._array = np.ones(_FIRST_BYTES, np.uint8)
         self._busy = bool(host_state.doubts())
 
     def _seconds(self, kernel: str, count: int, passes: int, x: float = 0.999, y: float = 0.001) -> float:
@@ -300,7 +294,9 @@ class HostBackend:
         """Return the seconds of a kernel on an array, which grows if necessary."""
         nbytes = _array_bytes(kernel, words, self.vector_bytes) + 64
         if len(self._array) < nbytes:
-            self._array = _in_memory(nbytes)
+            self._array = np.empty(nbytes, np.uint8)
+            # By all threads: pages that were never written are all one page of zeros.
+            self._seconds("write_words", nbytes // self.vector_bytes - 1, 1)
         return self._seconds(kernel, words, passes)
 
     def chains(self, kernel: str, steps: int) -> float:

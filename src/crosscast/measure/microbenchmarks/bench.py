@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -20,7 +20,7 @@ SECONDS = 10
 _LEAST_SET = 1 << 14
 _TIMES_LAST_CACHE = 4
 _MOST_OF_MEMORY = 8
-_POINT_S, _LAST_POINT_S, _RATE_S = 0.09, 0.35, 0.4
+_POINT_S, _LAST_POINT_S, _RATE_S = 0.06, 0.35, 0.3
 _RUN_S = 0.003
 _LAUNCHES = 200
 _TRANSFER_BYTES = 1 << 26
@@ -28,6 +28,7 @@ _LEAST_RUNS = 3
 _UNSURE = 1.15
 _THROTTLED = 0.85
 _CACHED = 1.5  # Least rate of sets in a cache, over that of main memory
+_BEYOND = 8  # Least size of sets in main memory alone, over that of the largest in a cache
 _KINDS = {"read": ("read_words", 1), "write": ("write_words", 1), "copy": ("copy_words", 2)}
 _RATES = {  # Operations of one step in one lane of a chain
     "fp16": ("fp16_flop_per_s", 2),
@@ -115,23 +116,35 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
         values["group_s"] = _time_of(rate, backend.units)
     values["atomic_op_per_s"] = _chains(backend, "atomics", items)
     report("bandwidth by working set")
-    sets: dict[str, list[float]] = {"bytes": list(_sizes(backend)), "read": [], "write": [], "copy": []}
-    for kind in _KINDS:
-        points = [_bytes(backend, kind, nbytes, _POINT_S) for nbytes in sets["bytes"][:-1]]
-        points.append(_bytes(backend, kind, sets["bytes"][-1], _LAST_POINT_S))
+    *sizes, largest = _sizes(backend)
+    # The largest first: its array serves all others, and its rate tells which of these a cache holds.
+    memory = values["read_bytes_per_s"] = _bytes(backend, "read", largest, _LAST_POINT_S)
+    reads, held = dict[float, Value](), 0.0
+    for nbytes in sizes:
+        reads[nbytes] = _bytes(backend, "read", nbytes, _POINT_S)
+        if reads[nbytes].best >= _CACHED * memory.best:
+            held = nbytes
+        elif 0 < held <= nbytes / _BEYOND:
+            break
+    else:
+        reads[largest] = memory
+    sets = {"bytes": list(reads), "read": [point.best for point in reads.values()]}
+    for kind in ("write", "copy"):
+        times = dict.fromkeys(reads, _POINT_S) | {max(reads): _LAST_POINT_S}
+        points = [_bytes(backend, kind, nbytes, seconds) for nbytes, seconds in times.items()]
         sets[kind] = [point.best for point in points]
         values[f"{kind}_bytes_per_s"] = points[-1]
-        if kind == "read":
-            last_cache = _last_cache_bytes(backend.last_cache_bytes, sets["bytes"], sets["read"])
-            values["cache_bytes_per_s"] = points[0]
-            caches = {"last_cache": last_cache}
-            if backend.type == "cpu" and "l2_bytes" in backend.numbers:
-                caches["own_cache"] = backend.numbers["l2_bytes"] * backend.units
-            for name, cache in caches.items():
-                held = [nbytes <= cache / 2 for nbytes in sets["bytes"]]
-                values[f"{name}_bytes_per_s"] = points[max(sum(held) - 1, 0)]
+    # A virtual machine sees the whole cache of its host, of which others use the rest.
+    last_cache = held if 0 < held < backend.last_cache_bytes / 2 else backend.last_cache_bytes
+    values["cache_bytes_per_s"] = next(iter(reads.values()))
+    caches = {"last_cache": last_cache}
+    if backend.type == "cpu" and "l2_bytes" in backend.numbers:
+        caches["own_cache"] = backend.numbers["l2_bytes"] * backend.units
+    for name, cache in caches.items():
+        fitting = max((nbytes for nbytes in reads if nbytes <= cache / 2), default=min(reads))
+        values[f"{name}_bytes_per_s"] = reads[fitting]
     report("scattered access, launches and transfers")
-    count = 1 << (int(sets["bytes"][-1]) // 4).bit_length() - 1
+    count = 1 << (int(largest) // 4).bit_length() - 1
     values["scattered_bytes_per_s"] = _rate(
         lambda n: backend.memory("scattered_words", count, n), 4 * backend.items, _RATE_S
     )
@@ -184,16 +197,6 @@ def _as_sheet(backend: Backend, values: dict[str, Value]) -> dict[str, float]:
         for name, quantities in _OF_SHEET.items()
     }
     return {name: max(rates) for name, rates in candidates.items() if rates}
-
-
-def _last_cache_bytes(stated: float, sizes: Sequence[float], rates: Sequence[float]) -> float:
-    """Size of the last cache: as stated, or the largest set that is read from it, if that is far smaller.
-
-    A virtual machine sees the whole cache of its host, of which others use the rest.
-    """
-    cached = [nbytes for nbytes, rate in zip(sizes, rates, strict=True) if rate >= _CACHED * rates[-1]]
-    largest = max(cached, default=stated)
-    return largest if largest < stated / 2 else stated
 
 
 def _sizes(backend: Backend) -> Iterator[float]:
