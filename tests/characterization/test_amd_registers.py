@@ -25,6 +25,18 @@ __global__ void keeps(float *out, const float *in) {
 IN_A_LOOP = KEEPS.replace("float sum = 0;", "float sum = 0;\n  for (int n = 0; n < 100; n++)")
 
 
+# Of code that is unrolled, values of an array are in registers.
+ROUNDS = """
+__global__ void rounds(unsigned *out) {
+  unsigned v[8];
+  for (int i = 0; i < 8; i++) v[i] = out[i];
+  #pragma unroll
+  for (int k = 0; k < VALUES; k++) v[k % 8] += v[(k + 1) % 8] ^ (v[(k + 3) % 8] << 7);
+  for (int i = 0; i < 8; i++) out[i] = v[i];
+}
+"""
+
+
 def cuda(text: str, values: int) -> Program:
     return Program(text.encode(), form="cuda", options=("-O3", f"-DVALUES={values}"))
 
@@ -55,6 +67,12 @@ def test_moves_in_loops_are_counted_apart() -> None:
     registers = registers_of(cuda(IN_A_LOOP, 200), "keeps")
     assert 0 < registers.moves_in_loops < registers.moves
     assert 0 < registers.floating_in_loops <= registers.floating
+
+
+def test_other_kernels_of_a_file_do_not_count() -> None:
+    other = "__global__ void other(float *x) { x[0] = x[1] * x[2] + x[3]; }"
+    alone, with_other = (registers_of(cuda(ROUNDS + more, 500), "rounds") for more in ("", other))
+    assert with_other == alone
 
 
 @pytest.mark.parametrize(("attribute", "has_all"), [("", True), ("32, 16, 2", False)])

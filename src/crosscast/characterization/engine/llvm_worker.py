@@ -201,22 +201,31 @@ def _amd(job: LlvmJob, program: bytes, library: bytes) -> tuple[bytes]:
     """
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    counted_as = _COUNTED_AS if b"@llvm.fmuladd." in program else 1
-    llvm.set_option("", f"-pragma-unroll-threshold={_MOST_UNROLLED // counted_as}")
     parsed = llvm.parse_assembly(program.decode())
     kernel = job["kernel"]
     if kernel not in [f.name for f in parsed.functions if not f.is_declaration]:
         raise RuntimeError(f"no kernel {kernel}")
+    target = llvm.Target.from_triple(parsed.triple)
+    machine = target.create_target_machine(cpu=job["processor"], opt=3)
+    _remove_but(parsed, machine, kernel)
+    counted_as = _COUNTED_AS if any(f.name.startswith("llvm.fmuladd.") for f in parsed.functions) else 1
+    llvm.set_option("", f"-pragma-unroll-threshold={_MOST_UNROLLED // counted_as}")
     parsed.link_in(llvm.parse_assembly(library.decode()))
     undefined = [f for f in parsed.functions if f.is_declaration and not f.name.startswith("llvm.")]
     header = f'target datalayout = "{parsed.data_layout}"\ntarget triple = "{parsed.triple}"\n'
     parsed.link_in(llvm.parse_assembly(header + "".join(map(_opaque, undefined))))
     parsed.verify()
     _set_linkage(parsed, {kernel}, others="internal")
-    target = llvm.Target.from_triple(parsed.triple)
-    machine = target.create_target_machine(cpu=job["processor"], opt=3)
     _optimize(parsed, machine, 3)
     return (json.dumps(_registers_of(machine.emit_assembly(parsed), kernel)).encode(),)
+
+
+def _remove_but(parsed: llvm.ModuleRef, machine: llvm.TargetMachine, kernel: str) -> None:
+    """Remove the functions that a kernel does not call: other kernels of its file must not count for it."""
+    _set_linkage(parsed, {kernel}, others="internal")
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(parsed, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
 def _opaque(function: llvm.ValueRef) -> str:
