@@ -47,7 +47,11 @@ class Unit(NamedTuple):
 _UNITS = {
     "Fermi": Unit(32, 48, 8, 32768, 49152, 1 / 8, 786432, special=4, step=22.0, lookups=1),
     "Kepler": Unit(
-        32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0, False, 32, step=9.0, lookups=1, texels=16.0
+        *(32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0, False, 32),
+        int32=160 / 192,
+        step=9.0,
+        lookups=1,
+        texels=16.0,
     ),
     "Maxwell": Unit(
         32, 64, 32, 65536, 98304, 1 / 32, 2097152, 32.0, False, 32, step=6.0, lookups=1, texels=8.0
