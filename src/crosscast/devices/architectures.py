@@ -15,7 +15,7 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.devices.catalogue import by_measurement, expected
 from crosscast.devices.device_files import GUARDED_FLOP
-from crosscast.devices.launch_work import SPECIAL_COST, division_instructions
+from crosscast.devices.launch_work import division_instructions
 
 
 class Unit(NamedTuple):
@@ -293,7 +293,7 @@ class Sheets:
     units: Reals  # Compute units; threads of a CPU
     clock: Reals  # Hz
     lanes: Reals  # Single-precision operations per clock of a unit
-    special: Reals  # Further operations of a transcendental function, beyond the usual
+    special: Reals  # Operations in the time that a unit for transcendental functions takes for one
     conversion: Reals  # Operations of a conversion from or to double precision
     fp64: Reals
     bandwidth: Reals  # Bytes/s
@@ -443,7 +443,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         units,
         clock,
         lanes,
-        max(special - SPECIAL_COST, 0.0),
+        special,
         max(1.0 / fp64, special),
         fp64,
         bandwidth,

@@ -36,6 +36,7 @@ _FP64_COSTS |= {"log": 27.0, "atan": 34.0, "tanh": 34.0, "asin": 42.0, "acos": 4
 _FP64_COSTS |= {"gamma": 200.0}
 EXP_COST, EXP64_COST = _FP_COSTS["exp"], _FP64_COSTS["exp"]
 _ROOTS_AND_QUOTIENTS = frozenset(kind for kind in _FP_COSTS if kind.split("_")[-1] in _UNIT_KINDS)
+_FAST = frozenset(k for k, cost in _FP_COSTS.items() if k.startswith("native_") and cost == SPECIAL_COST)
 _PRODUCTS = ("mul", "fused", "mul24", "fused24")  # Count apart
 _SHORT_PRODUCTS = _PRODUCTS[2:]
 _INTEGERS = {"int16": (1.0, 4.0), "int32": (1.0, 4.0), "int64": (2.0, 16.0)}
@@ -79,6 +80,7 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     reals |= {kind: reals.get(kind, 0) + n for kind, n in halves.items() if _FP_COSTS.get(kind) != 1.0}
     costs = {kind: _FP_COSTS.get(kind, _LIBRARY) * n for kind, n in reals.items()}
     special = sum(n for kind, n in reals.items() if SPECIAL_COST <= _FP_COSTS.get(kind, _LIBRARY) < _LIBRARY)
+    fast = sum(n for kind, n in reals.items() if kind in _FAST)
     # Units for other types select, half of a double at a time.
     doubles = dict(classes.get("fp64", {}))
     selected = doubles.pop("select", 0)
@@ -123,6 +125,7 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
         "operations_real": float(sum(costs.values())),
         "operations_fp16": float(half),
         "special": float(special),
+        "fast": float(fast),
         "library": float(library),
         "library_fp64": float(library_fp64),
         "operations": float(others),

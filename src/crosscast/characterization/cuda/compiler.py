@@ -23,7 +23,7 @@ from crosscast.kernel import Program
 INCLUDE_DIR = Path(__file__).parent / "include"
 _ALLOWED_OPTION = re.compile(
     rf"{toolchain.ALLOWED_OPTIONS}|-m(no-)?wavefrontsize64"
-    r"|--?use_fast_math|--?fmad=(true|false)|--?(arch|gpu-architecture|offload-arch)=[a-z0-9_:+-]+"
+    r"|--?use_fast_math|--?(fmad|ftz|prec-div|prec-sqrt)=(true|false)|--?(arch|gpu-architecture|offload-arch)=[a-z0-9_:+-]+"
 )
 _MOST_ROUNDS = 32
 _TARGET = "spir64-unknown-unknown"
@@ -199,7 +199,8 @@ def _program_options(program: Program, *, of_preprocessor: bool) -> list[str]:
         if not _ALLOWED_OPTION.fullmatch(option):
             raise InputError(
                 f"{program.label}: compiler option {option!r} is not accepted; expected -D, -U, -I, -W*, -w, "
-                "-O*, -std=c++*, -use_fast_math, -fmad=false, -arch=*, -mwavefrontsize64, "
+                "-O*, -std=c++*, -use_fast_math, -fmad=false, -ftz=true, -prec-div=false, -prec-sqrt=false, "
+                "-arch=*, -mwavefrontsize64, "
                 "or a floating-point -f option"
             )
         if not option.startswith("-O") and of_preprocessor == option.startswith(("-D", "-U", "-I")):
@@ -209,6 +210,9 @@ def _program_options(program: Program, *, of_preprocessor: bool) -> list[str]:
 
 def _macros(program: Program) -> list[str]:
     macros = [f"-DCROSSCAST_WARP_SIZE={wave_size(program)}"]
+    options = [option.lstrip("-") for option in program.options]
+    macros += ["-DCROSSCAST_FTZ"] * ("ftz=true" in options)
+    macros += ["-DCROSSCAST_SQRT"] * ("prec-sqrt=false" in options)
     if program.form == "hip":
         return [*macros, "-D__HIPCC__=1", "-D__HIP_PLATFORM_AMD__=1", "-D__HIP_PLATFORM_HCC__=1"]
     architecture = next((m[1] for o in program.options if (m := re.search(r"(?:sm|compute)_(\d+)", o))), "80")
@@ -220,8 +224,10 @@ def _clang_options(option: str) -> list[str]:
     """Translate an option of nvcc or hipcc to clang's."""
     if option.endswith("use_fast_math"):
         return ["-ffast-math"]
+    if "prec-div=" in option:
+        return ["-freciprocal-math"] if option.endswith("false") else []
     if "fmad=" in option:
         return ["-ffp-contract=off" if option.endswith("false") else "-ffp-contract=on"]
-    if "arch" in option or option.endswith("wavefrontsize64"):
+    if any(name in option for name in ("arch", "ftz=", "prec-sqrt=", "wavefrontsize64")):
         return []
     return [toolchain.absolute(option)]

@@ -117,6 +117,9 @@ _CALLS = _by_name(
     }
 )
 _FAST = re.compile(r"(native|half)_(\w+)")
+_RELAXED = re.compile(r"(?:tail |notail )?call (?:[a-z]+ )*?(?:fast|afn)\b|fdiv (?:[a-z]+ )*?(?:fast|arcp)\b")
+"""Beginning of an instruction that a compiler may approximate."""
+_HAVE_FAST = frozenset("div sqrt rsqrt exp log sin cos pow".split())
 _BITS = {"half": "fp16", "bfloat": "fp16", "float": "fp32", "double": "fp64"}
 _REALS = re.compile(r"(?:<\d+ x )?(half|bfloat|float|double)\b")
 _INTEGERS = re.compile(r"(?:<\d+ x )?i(\d+)\b")
@@ -153,7 +156,7 @@ def _kind(instruction: ir.Instruction, classes: PointerClasses, sizes: Mapping[s
         return _conversion(types)
     if opcode in ("icmp", "fcmp", "select"):
         del types[:-1]  # the type of the operands
-    return _operation(opcode, types)
+    return _relaxed(_operation(opcode, types), instruction)
 
 
 def mark_indexing(function: ir.Function) -> None:
@@ -353,7 +356,7 @@ def _kind_of_call(
         return "copies"
     if name.startswith(("vload", "vstore")):
         return _transfer(instruction, classes, sizes)
-    return _operation(name, types)
+    return _relaxed(_operation(name, types), instruction)
 
 
 def _atomic(name: str, instruction: ir.Instruction, classes: PointerClasses) -> str:
@@ -388,6 +391,13 @@ def _conversion(types: list[str]) -> str:
     """Return the kind of a conversion, by the widest real type involved."""
     reals = [_BITS[match[1]] for type_ in types if (match := _REALS.match(type_))]
     return f"conversions.{max(reals, default='int')}"
+
+
+def _relaxed(kind: str, instruction: ir.Instruction) -> str:
+    """Return the kind that a device's compiler makes of one where it may approximate."""
+    group, _, name = kind.partition(".")
+    is_fast = group == "fp32" and name in _HAVE_FAST and _RELAXED.match(instruction.text)
+    return f"{group}.native_{name}" if is_fast else kind
 
 
 def _operation(name: str, types: list[str]) -> str:

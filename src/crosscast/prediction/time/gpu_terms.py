@@ -8,7 +8,7 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.devices.architectures import Sheets
-from crosscast.devices.launch_work import JOINED_INTEGERS, OF_INVARIANT
+from crosscast.devices.launch_work import JOINED_INTEGERS, OF_INVARIANT, SPECIAL_COST
 from crosscast.prediction.time.occupancy import Occupancy, bytes_behind
 from crosscast.prediction.time.work import EVEN_CHANNELS, IRREGULAR, Work
 
@@ -107,11 +107,17 @@ def _real(work: Work, sheets: Sheets) -> Reals:
     """Operations on reals, in those of single precision, ``(n, d)``.
 
     Where conversions of doubles have no unit of their own, they take that of doubles (NVIDIA, CUDA C++
-    Programming Guide, table of arithmetic throughput). Some units take longer for special functions than the
-    usual four clocks of the other lanes.
+    Programming Guide, table of arithmetic throughput). A unit for transcendental functions works beside the
+    others, which wait for it where sub-groups have 64 work-items.
     """
-    real = work.operations_real + work.operations_fp64 / sheets.fp64 + work.operations_fp16 / sheets.fp16
-    return real + work.conversions_fp64 * sheets.conversion + work.special * sheets.special
+    beside = np.maximum(work.operations_real - (SPECIAL_COST - 1) * work.fast, work.special * sheets.special)
+    single = np.where(
+        sheets.wide,
+        work.operations_real + work.special * np.maximum(sheets.special - SPECIAL_COST, 0.0),
+        beside,
+    )
+    real = single + work.operations_fp64 / sheets.fp64 + work.operations_fp16 / sheets.fp16
+    return real + work.conversions_fp64 * sheets.conversion
 
 
 def _issued(work: Work, sheets: Sheets) -> Reals:

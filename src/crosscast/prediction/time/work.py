@@ -59,7 +59,8 @@ class Work:
     operations_real: Reals  # Of single precision, and functions of half precision, weighted by cost
     operations_fp16: Reals  # Additions, products and the like of half precision
     special: Reals  # Number of these that a unit for transcendental functions computes, or begins
-    library: Reals  # Of these, functions that CPUs have no instruction for, such as exp
+    fast: Reals  # Of these, approximations that are hardly more than this
+    library: Reals  # Functions in `operations_real` that CPUs have no instruction for, such as exp
     library_fp64: Reals  # The same of double precision
     operations: Reals  # All others except double precision: integers, accesses, control
     integers: Reals  # Of these, sums, logic and shifts of integers

@@ -6,8 +6,10 @@ template <bool, class T = void> struct cc_enable {};
 template <class T> struct cc_enable<true, T> { typedef T type; };
 #define CC_IF_INTEGER(T) class = typename cc_enable<__is_integral(T)>::type
 
-#define CC_UNARY(NAME)                                                                        \
-  CC_PURE float NAME(float);                                                                  \
+#define CC_UNARY(NAME)       \
+  CC_PURE float NAME(float); \
+  CC_SAME(NAME)
+#define CC_SAME(NAME)                                                                         \
   CC_PURE double NAME(double);                                                                \
   template <class T, CC_IF_INTEGER(T)> CC_INLINE double NAME(T x) { return NAME((double)x); } \
   CC_INLINE float NAME##f(float x) { return NAME(x); }
@@ -15,8 +17,25 @@ CC_UNARY(acos) CC_UNARY(acosh) CC_UNARY(asin) CC_UNARY(asinh) CC_UNARY(atan) CC_
 CC_UNARY(cbrt) CC_UNARY(ceil) CC_UNARY(cos) CC_UNARY(cosh) CC_UNARY(cospi) CC_UNARY(erf)
 CC_UNARY(erfc) CC_UNARY(exp) CC_UNARY(exp2) CC_UNARY(exp10) CC_UNARY(expm1) CC_UNARY(fabs)
 CC_UNARY(floor) CC_UNARY(lgamma) CC_UNARY(log) CC_UNARY(log10) CC_UNARY(log1p) CC_UNARY(log2)
-CC_UNARY(logb) CC_UNARY(rint) CC_UNARY(round) CC_UNARY(rsqrt) CC_UNARY(sin) CC_UNARY(sinh)
-CC_UNARY(sinpi) CC_UNARY(sqrt) CC_UNARY(tan) CC_UNARY(tanh) CC_UNARY(tgamma) CC_UNARY(trunc)
+CC_UNARY(logb) CC_UNARY(rint) CC_UNARY(round) CC_UNARY(sin) CC_UNARY(sinh)
+CC_UNARY(sinpi) CC_UNARY(tan) CC_UNARY(tanh) CC_UNARY(tgamma) CC_UNARY(trunc)
+/* Roots with options that allow for fast ones. */
+#define CC_APPROXIMATE(NAME)                                    \
+  CC_PURE float native_##NAME(float);                           \
+  CC_INLINE float NAME(float x) { return native_##NAME(x); } \
+  CC_SAME(NAME)
+#ifdef CROSSCAST_FTZ
+CC_APPROXIMATE(rsqrt)
+#else
+CC_UNARY(rsqrt)
+#endif
+#ifdef CROSSCAST_SQRT
+CC_APPROXIMATE(sqrt)
+#else
+CC_UNARY(sqrt)
+#endif
+#undef CC_APPROXIMATE
+#undef CC_SAME
 #undef CC_UNARY
 
 #define CC_BINARY(NAME)                                                                                    \
