@@ -151,7 +151,9 @@ def cases(folder: Path) -> Iterator[Case]:
             all_tiles, tiles = n // 256, n // 3072
             arguments = [*[buffer(kind, 4 * n)] * 3, *[{"type": kind, "value": 0.1}] * 2, value(tiles)]
             taken = {device: ms * 1e-3 * tiles / all_tiles}
-            yield _case(f"bodies-{n}", f"bodies<{kind}>", all_tiles, 256, arguments, taken)
+            options = ("-ftz=true",)  # As the sample's Makefile
+            name = f"bodies<{kind}>"
+            yield _case(f"bodies-{n}", name, all_tiles, 256, arguments, taken, options=options)
     for (poses, group), ms in _DOCKING.items():
         arguments = [value(26), value(_ATOMS), buffer("float", 4 * _ATOMS), buffer("float", 4 * 26)]
         arguments += [
@@ -162,7 +164,8 @@ def cases(folder: Path) -> Iterator[Case]:
         arguments += [value(_POSES)]
         taken = {"a100-sxm-40gb": ms * 1e-3 * _ATOMS / 938}
         grid = _POSES // (poses * group)
-        yield _case(f"docking-{poses}-{group}", f"dock<{poses}>", grid, group, arguments, taken)
+        name, options = f"dock<{poses}>", ("-use_fast_math",)  # As bude's CMake file
+        yield _case(f"docking-{poses}-{group}", name, grid, group, arguments, taken, options=options)
     yield from _loops(folder)
     for name, each in _RODINIA.items():
         on = {d: us * 1e-6 for d, us in zip(_OF_RODINIA, each, strict=True) if us is not None}

@@ -32,11 +32,15 @@ class Case:
     arguments: Sequence[Argument]
     times: Mapping[str, float]
     shared: int = 0
+    options: Sequence[str] = ()  # Of the compiler
 
     def text(self) -> str:
         """The launch file."""
-        head = {"source": str(self.source), "kernel": self.kernel, "grid": self.grid, "block": self.block}
-        tables = [head | ({"shared": self.shared} if self.shared else {}), *self.arguments]
+        head: dict[str, object] = {"source": str(self.source), "kernel": self.kernel}
+        head |= {"grid": self.grid, "block": self.block}
+        head |= {"shared": self.shared} if self.shared else {}
+        head |= {"options": list(self.options)} if self.options else {}
+        tables = [head, *self.arguments]
         parts = ["\n".join(f"{key} = {json.dumps(value)}" for key, value in each.items()) for each in tables]
         return "\n[[arg]]\n".join(parts) + "\n"
 

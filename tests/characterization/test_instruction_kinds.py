@@ -235,3 +235,28 @@ def test_addresses_stay_indexing_where_their_index_is_also_a_value() -> None:
     assert valued["int32"] == {"add": 8 * ITEMS}
     assert alone["indexing"]["int32"].pop("add") == 8 * ITEMS
     assert valued["indexing"] == alone["indexing"]
+
+
+FAST = """__global__ void k(float *a) {
+  float x = a[threadIdx.x];
+  a[threadIdx.x] = sinf(x) + expf(x) + x / a[1] + sqrtf(x) + powf(x, a[2]) + rsqrtf(x + 2) + tanhf(x);
+}"""
+ACCURATE = frozenset(("sin", "exp", "div", "sqrt", "pow", "rsqrt", "tanh"))
+
+
+@pytest.mark.parametrize(
+    ("option", "fast"),
+    [
+        ("-use_fast_math", ACCURATE - {"tanh"}),
+        ("-ftz=true", {"rsqrt"}),
+        ("-prec-div=false", {"div"}),
+        ("--prec-sqrt=false", {"sqrt"}),
+        ("-ftz=false", set()),
+    ],
+)
+def test_options_choose_functions_that_approximate(option: str, fast: set[str]) -> None:
+    kernel = Kernel.from_source(FAST, "k", form="cuda", options=(option,))
+    launch = crosscast.Launch.on_grid(kernel, 1, ITEMS, (np.ones(ITEMS, np.float32),))
+    counted = crosscast.characterize(launch).launch["instructions"]["fp32"]
+    expected = {f"native_{name}" for name in fast} | (ACCURATE - fast)
+    assert counted.keys() - {"add", "mul", "fused"} == expected

@@ -394,6 +394,18 @@ def test_units_with_lanes_of_their_own_for_integers_issue_two_instructions_a_clo
         assert term("issue", sums, [device]) == pytest.approx(clocks / slots, rel=0.01)
 
 
+def test_a_unit_for_functions_works_beside_the_others_but_on_gcn() -> None:
+    devices = named("gtx1080", "rtx3090", "radeon-vii")
+    lanes = [device.numbers["peak_flop_per_s"] / 2 for device in devices]
+    alone, beside = (
+        term("arithmetic", launch_of(operations_real=n + 4e9, special=1e9, fast=1e9), devices)[0] * lanes
+        for n in (0.0, 1e10)
+    )
+    # Of one function, and of others that take longer than the unit for it.
+    assert alone / 1e9 == pytest.approx([4, 8, 4], rel=0.02)
+    assert beside / 1e9 == pytest.approx([11, 11, 14], rel=0.02)
+
+
 def test_short_products_take_a_clock_on_amd_and_are_products_elsewhere() -> None:
     none = dict.fromkeys(("operations", "integers", "divisions", "invariant_divisions"), 0.0)
     devices = named("hawaii-r9-290x", "gtx1080")

@@ -223,7 +223,7 @@ def _macros(program: Program) -> list[str]:
 def _clang_options(option: str) -> list[str]:
     """Translate an option of nvcc or hipcc to clang's."""
     if option.endswith("use_fast_math"):
-        return ["-ffast-math"]
+        return ["-fapprox-func"]  # It does not allow for reassociation
     if "prec-div=" in option:
         return ["-freciprocal-math"] if option.endswith("false") else []
     if "fmad=" in option:

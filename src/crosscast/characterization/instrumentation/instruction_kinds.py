@@ -117,7 +117,9 @@ _CALLS = _by_name(
     }
 )
 _FAST = re.compile(r"(native|half)_(\w+)")
-_RELAXED = re.compile(r"(?:tail |notail )?call (?:[a-z]+ )*?(?:fast|afn)\b|fdiv (?:[a-z]+ )*?(?:fast|arcp)\b")
+_RELAXED = re.compile(
+    r"(?:tail |notail )?call (?:[a-z]+ )*?(?:fast|afn)\b|fdiv (?:[a-z]+ )*?(?:fast|afn|arcp)\b"
+)
 """Beginning of an instruction that a compiler may approximate."""
 _HAVE_FAST = frozenset("div sqrt rsqrt exp log sin cos pow".split())
 _BITS = {"half": "fp16", "bfloat": "fp16", "float": "fp32", "double": "fp64"}
