@@ -309,9 +309,10 @@ def amounts_of(profile: Profile) -> LaunchWork | None:
 
 def _issued(counts: Mapping[str, float]) -> float:
     """Return the instructions that a device issues, weighted by cost."""
-    of_reals = (
-        counts["operations_real"] + counts["operations_fp64"] + counts["operations_fp16"] / _MOST_PACKED
-    )
+    # Units for functions may work beside the others.
+    single = counts["operations_real"] - (SPECIAL_COST - 1) * counts["fast"]
+    single = max(single, SPECIAL_COST * counts["special"])
+    of_reals = single + counts["operations_fp64"] + counts["operations_fp16"] / _MOST_PACKED
     joined = (1 - JOINED_INTEGERS) * counts["integers"]
     others = counts["operations"] - joined + PRODUCT_COST * counts["products"]
     divisions = (counts[name] for name in ("divisions", "invariant_divisions", "long_divisions"))
