@@ -176,6 +176,14 @@ __global__ void __launch_bounds__(256, 2) k(float *x) {{ if (threadIdx.x < 4) {{
     assert x[0] == DIALECT[body]
 
 
+def test_macros_with_names_of_options_are_defined() -> None:
+    options = ("-Dsearch=3", "-Dftz=4", "-Dfmad=5")
+    program = Program(b"__global__ void k(float *x) { x[0] = search * ftz * fmad; }", "cuda", options=options)
+    x = np.zeros(1, np.float32)
+    characterize(Launch.on_grid(Kernel(program, "k"), 1, 1, (x,)))
+    assert x[0] == 60
+
+
 def test_a_refusal_names_the_included_file(tmp_path: Path) -> None:
     (tmp_path / "time.cuh").write_text("\n__device__ int now(int x) { return clock() + x; }\n")
     path = tmp_path / "k.cu"

@@ -9,7 +9,7 @@ does not compile is left out with its reason, and the others of its file are com
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -21,10 +21,18 @@ from crosscast.errors import CompileError, InputError
 from crosscast.kernel import Program
 
 INCLUDE_DIR = Path(__file__).parent / "include"
-_ALLOWED_OPTION = re.compile(
-    rf"{toolchain.ALLOWED_OPTIONS}|-m(no-)?wavefrontsize64"
-    r"|--?use_fast_math|--?(fmad|ftz|prec-div|prec-sqrt)=(true|false)|--?(arch|gpu-architecture|offload-arch)=[a-z0-9_:+-]+"
-)
+_OF_NVCC = {
+    "use_fast_math": ("-fapprox-func",),  # It does not allow for reassociation
+    "fmad=true": ("-ffp-contract=on",),
+    "fmad=false": ("-ffp-contract=off",),
+    "prec-div=false": ("-freciprocal-math",),
+    "prec-sqrt=false": ("-DCROSSCAST_SQRT",),
+    "ftz=true": ("-DCROSSCAST_FTZ",),
+    **dict.fromkeys(("prec-div=true", "prec-sqrt=true", "ftz=false"), ()),
+}
+"""Options of floating-point arithmetic, without their dashes, in clang's spelling."""
+_OF_MACROS = re.compile(r"-m(no-)?wavefrontsize64|--?(arch|gpu-architecture|offload-arch)=[a-z0-9_:+-]+")
+_ALLOWED_OPTION = re.compile(rf"{toolchain.ALLOWED_OPTIONS}|{_OF_MACROS.pattern}|--?({'|'.join(_OF_NVCC)})")
 _MOST_ROUNDS = 32
 _TARGET = "spir64-unknown-unknown"
 # Errors of clang for code that nvcc accepts.
@@ -194,25 +202,21 @@ def _language(program: Program) -> list[str]:
 
 def _program_options(program: Program, *, of_preprocessor: bool) -> list[str]:
     """Return the program's options in clang's spelling."""
-    options = []
+    options: list[str] = []
     for option in program.options:
         if not _ALLOWED_OPTION.fullmatch(option):
             raise InputError(
                 f"{program.label}: compiler option {option!r} is not accepted; expected -D, -U, -I, -W*, -w, "
                 "-O*, -std=c++*, -use_fast_math, -fmad=false, -ftz=true, -prec-div=false, -prec-sqrt=false, "
-                "-arch=*, -mwavefrontsize64, "
-                "or a floating-point -f option"
+                "-arch=*, -mwavefrontsize64, or a floating-point -f option"
             )
-        if not option.startswith("-O") and of_preprocessor == option.startswith(("-D", "-U", "-I")):
+        if not option.startswith("-O"):
             options += _clang_options(option)
-    return options
+    return [each for each in options if of_preprocessor == each.startswith(("-D", "-U", "-I"))]
 
 
 def _macros(program: Program) -> list[str]:
     macros = [f"-DCROSSCAST_WARP_SIZE={wave_size(program)}"]
-    options = [option.lstrip("-") for option in program.options]
-    macros += ["-DCROSSCAST_FTZ"] * ("ftz=true" in options)
-    macros += ["-DCROSSCAST_SQRT"] * ("prec-sqrt=false" in options)
     if program.form == "hip":
         return [*macros, "-D__HIPCC__=1", "-D__HIP_PLATFORM_AMD__=1", "-D__HIP_PLATFORM_HCC__=1"]
     architecture = next((m[1] for o in program.options if (m := re.search(r"(?:sm|compute)_(\d+)", o))), "80")
@@ -220,14 +224,8 @@ def _macros(program: Program) -> list[str]:
     return [*macros, f"-D__CUDA_ARCH__={architecture}0", "-D__CUDACC_VER_MAJOR__=12"]
 
 
-def _clang_options(option: str) -> list[str]:
-    """Translate an option of nvcc or hipcc to clang's."""
-    if option.endswith("use_fast_math"):
-        return ["-fapprox-func"]  # It does not allow for reassociation
-    if "prec-div=" in option:
-        return ["-freciprocal-math"] if option.endswith("false") else []
-    if "fmad=" in option:
-        return ["-ffp-contract=off" if option.endswith("false") else "-ffp-contract=on"]
-    if any(name in option for name in ("arch", "ftz=", "prec-sqrt=", "wavefrontsize64")):
-        return []
-    return [toolchain.absolute(option)]
+def _clang_options(option: str) -> Sequence[str]:
+    """Translate an option of nvcc or hipcc to clang's; of some `_macros` makes what they do."""
+    if _OF_MACROS.fullmatch(option):
+        return ()
+    return _OF_NVCC.get(option.lstrip("-"), (toolchain.absolute(option),))
