@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from crosscast.characterization import ir
 from crosscast.characterization.cuda.kernels import CudaKernel, StructureMember
-from crosscast.characterization.instrumentation.inline import called_builtin
+from crosscast.characterization.instrumentation.inline import called_builtin, stack_slot
 from crosscast.errors import LaunchError
 
 _LINKAGE = re.compile(r"\b(hidden|local_unnamed_addr|unnamed_addr) ")
@@ -49,32 +49,27 @@ def split_structures(
     """
     if len(function.parameters) != len(kernel.types) or not any(kernel.members):
         return kernel
-    parameters: list[ir.FunctionParameter] = []
-    names, types = list[str](), list[str]()
-    for parameter, name, type_, members in zip(
-        function.parameters, kernel.names, kernel.types, kernel.members, strict=True
-    ):
+    parts: list[tuple[ir.FunctionParameter, str, str]] = []
+    given = zip(function.parameters, kernel.names, kernel.types, kernel.members, strict=True)
+    for parameter, name, type_, members in given:
         if not members:
-            parameters.append(parameter)
-            names.append(name)
-            types.append(type_)
+            parts.append((parameter, name, type_))
             continue
         loads = _loads_of(function, parameter.name, members, sizes)
         loaded = {member: i.type for i, member in loads or ()}
         split = {member: _parameter_of(member, loaded.get(member)) for member in members}
-        for member, each in split.items():
-            sizes.setdefault(each.type, (member.nbytes, member.nbytes))
         if loads is None:
             structure = parameter.structure, parameter.name
-            parameters += [replace(each, member_of=(*structure, m.offset)) for m, each in split.items()]
+            split = {m: replace(each, member_of=(*structure, m.offset)) for m, each in split.items()}
         else:
             _use_members(function, {i.result or "": split[member] for i, member in loads})
-            parameters += split.values()
-        names += [member.name for member in members]
-        types += [member.type for member in members]
-    function.parameters = parameters
+        for member, each in split.items():
+            sizes.setdefault(each.type, (member.nbytes, member.nbytes))
+            parts.append((each, member.name, member.type))
+    function.parameters = [parameter for parameter, _, _ in parts]
     function.drop_unused(lambda i: i.opcode in ("addrspacecast", "getelementptr"))
-    return replace(kernel, names=tuple(names), types=tuple(types))
+    _, names, types = zip(*parts, strict=True)
+    return replace(kernel, names=names, types=types)
 
 
 def _put_together(kernel: ir.Function) -> None:
@@ -84,9 +79,8 @@ def _put_together(kernel: ir.Function) -> None:
         if each.member_of is None:
             continue
         type_, name, offset = each.member_of
-        slot = ir.Instruction(f"alloca {type_}, align 16", "alloca", "ptr", name, counted=False)
         value, value_type, address = each.name, each.type, f"{each.name}.address"
-        steps = made.setdefault(name, [slot])
+        steps = made.setdefault(name, [stack_slot(type_, name)])
         steps.append(_added("getelementptr", f"i8, ptr {name}, i64 {offset}", "ptr", address))
         if value_type == _GLOBAL_POINTER:
             value, value_type = f"{each.name}.generic", _GENERIC
@@ -108,22 +102,10 @@ def _loads_of(
     """Return the loads of single members; ``None`` if there are other uses of the structure."""
     by_place = {(member.offset, member.nbytes): member for member in members}
     offsets, loads = {structure: 0}, []
-    users = [i for i in function.instructions() if i.opcode in ("addrspacecast", "getelementptr")]
-    before = 0
-    while before != len(offsets):
-        before = len(offsets)
-        for i in users:
-            values = [operand.value for operand in i.operands]
-            if i.opcode == "addrspacecast":
-                if values[0] in offsets:
-                    offsets[i.result or ""] = offsets[values[0]]
-            elif (
-                len(values) == 3
-                and values[1] in offsets
-                and values[2].isdigit()
-                and i.operands[0].type == "i8"
-            ):
-                offsets[i.result or ""] = offsets[values[1]] + int(values[2])
+    pointers = [i for i in function.instructions() if i.opcode in ("addrspacecast", "getelementptr")]
+    # Definitions may stand behind uses.
+    while found := [i for i in pointers if i.result not in offsets and _offset(i, offsets) is not None]:
+        offsets |= {i.result or "": _offset(i, offsets) or 0 for i in found}
     types: dict[StructureMember, str] = {}
     for i in function.instructions():
         if i.result in offsets or offsets.keys().isdisjoint(i.uses()):
@@ -135,6 +117,16 @@ def _loads_of(
             return None
         loads.append((i, member))
     return loads
+
+
+def _offset(pointer: ir.Instruction, offsets: Mapping[str, int]) -> int | None:
+    """Return the constant distance of a pointer from what others point into, if it is one of these."""
+    match pointer.opcode, pointer.operands:
+        case "addrspacecast", (source, *_):
+            return offsets.get(source.value)
+        case "getelementptr", (element, source, index) if element.type == "i8" and index.value.isdigit():
+            return offsets[source.value] + int(index.value) if source.value in offsets else None
+    return None
 
 
 def _parameter_of(member: StructureMember, loaded: str | None) -> ir.FunctionParameter:

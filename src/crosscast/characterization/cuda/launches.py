@@ -194,14 +194,14 @@ def find_launches(source: CudaSource) -> list[HostLaunch]:
 def with_members(launch: HostLaunch, parameters: Sequence[Parameter]) -> HostLaunch:
     """Return the launch with an argument for each member of a structure that the kernel takes apart."""
     names = [parameter.name for parameter in parameters]
-    groups = [[*group] for _, group in itertools.groupby(names, lambda name: re.split(r"[.[]", name)[0])]
+    by_name = itertools.groupby(names, lambda name: re.split(r"[.[]", name)[0])
+    groups = [(name, [*members]) for name, members in by_name]
     if len(groups) != len(launch.arguments):
         return launch
     arguments: list[HostArgument] = []
-    for argument, (first, *others) in zip(launch.arguments, groups, strict=True):
-        parameter, *_ = re.split(r"[.[]", first)
-        members = [name.removeprefix(parameter) for name in (first, *others)]
-        arguments += [HostArgument(argument.text + member) if member else argument for member in members]
+    for argument, (name, members) in zip(launch.arguments, groups, strict=True):
+        parts = [HostArgument(argument.text + member.removeprefix(name)) for member in members]
+        arguments += [argument] if members == [name] else parts
     return replace(launch, arguments=tuple(arguments))
 
 

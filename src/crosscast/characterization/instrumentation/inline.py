@@ -35,11 +35,15 @@ def suffixed(name: str, suffix: str) -> str:
     return f'{name[:-1]}{suffix}"' if name.endswith('"') else name + suffix
 
 
+def stack_slot(type_: str, name: str) -> ir.Instruction:
+    """Allocate a structure in private memory."""
+    return ir.Instruction(f"alloca {type_}, align 16", "alloca", "ptr", name, counted=False)
+
+
 def copy_structure(type_: str, name: str, source: str, nbytes: int) -> tuple[ir.Instruction, ir.Instruction]:
     """Allocate a structure that is passed by value, and copy it."""
     text = f"call void @llvm.memcpy.p0.p0.i64(ptr {name}, ptr {source}, i64 {nbytes}, i1 false)"
-    slot = ir.Instruction(f"alloca {type_}, align 16", "alloca", "ptr", name, counted=False)
-    return slot, ir.Instruction(text, "call", counted=False)
+    return stack_slot(type_, name), ir.Instruction(text, "call", counted=False)
 
 
 def flatten(module: ir.Module, kernel: ir.Function) -> ir.Function:

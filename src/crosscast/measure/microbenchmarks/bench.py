@@ -21,7 +21,7 @@ _LEAST_SET = 1 << 14
 _TIMES_LAST_CACHE = 4
 _MOST_OF_MEMORY = 8
 _POINT_S, _LAST_POINT_S, _RATE_S = 0.06, 0.3, 0.3
-_AGAIN_S = 0.2  # Of each of two passes, as other programs disturb a machine for seconds
+_PASS_S = 0.2  # Of each of two passes, as other programs disturb a machine for seconds
 _RUN_S = 0.003
 _LAUNCHES = 200
 _TRANSFER_BYTES = 1 << 26
@@ -155,7 +155,7 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
             values[quantity] = Value(max(rates), median(rates), len(rates))
     report("rates once more")
     again = _rates(backend) | {
-        f"{kind}_bytes_per_s": _bytes(backend, kind, nbytes, _AGAIN_S)
+        f"{kind}_bytes_per_s": _bytes(backend, kind, nbytes, _PASS_S)
         for kind, nbytes in (("read", largest), ("write", max(reads)), ("copy", max(reads)))
     }
     values |= {name: _better(values[name], value) for name, value in again.items()}
@@ -224,7 +224,7 @@ def _better(one: Value, other: Value) -> Value:
 
 def _operations(backend: Backend, kernel: str) -> Value:
     work = CHAINS * _RATES[kernel][1] * backend.lanes[kernel] * backend.items
-    return _chains(backend, kernel, work, _AGAIN_S)
+    return _chains(backend, kernel, work, _PASS_S)
 
 
 def _chains(backend: Backend, kernel: str, work: float, seconds: float = 0.0) -> Value:
