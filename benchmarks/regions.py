@@ -26,8 +26,7 @@ import crosscast
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.measure.cpu_counters import available
-from crosscast.measure.regions.metering import Metering, Polled
-from crosscast.measure.regions.recorder import History
+from crosscast.measure.regions.recorder import Metering
 from crosscast.measure.sensors import RaplSensor
 
 Loop = Callable[[int], None]
@@ -84,8 +83,8 @@ def _seconds(loop: Loop, runs: int) -> float:
 def _loops(folder: Path) -> dict[str, Loop]:
     """The manners, by name, from the plainest on."""
     arguments = (np.zeros((64, 64)), np.zeros((64, 64)), 64)
-    file: dict[str, Any] = {"history": History(folder / "runs.jsonl"), "sensors": "none"}
-    energy = file | {"sensors": Metering([Polled(RaplSensor(_zones(folder)))])}
+    file: dict[str, Any] = {"history": folder / "runs.jsonl", "sensors": "none"}
+    energy = file | {"sensors": Metering([RaplSensor(_zones(folder))])}
     loops: dict[str, Loop] = {
         "by hand: two looks at the clock": _by_hand,
         "in memory only": _blocks({"sensors": "none"}),

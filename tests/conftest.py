@@ -1,7 +1,6 @@
 """Fixtures that tests of several rooms share."""
 
 import gc
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -147,12 +146,10 @@ def bundled() -> Grid:
 
 @pytest.fixture
 def own_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What regions keep for a whole process, as it is when that begins."""
-    from crosscast.measure.regions import key, metering, recorder
+    """What regions keep for a whole process, as it is when that begins on a machine without sensors."""
+    from crosscast.measure.regions import history, recorder
 
-    key.say_once.cache_clear()
-    monkeypatch.setattr(metering, "_SHARED", {(os.getpid(), "auto"): metering.Metering([])})
+    history.say_once.cache_clear()
+    monkeypatch.setattr(recorder, "_OPENED", {"auto": recorder.Metering([])})
     monkeypatch.setattr(recorder, "_applied", None)
-    monkeypatch.setattr(recorder, "_regions", {})
-    monkeypatch.setattr(recorder, "_IN_MEMORY", recorder.History())
-    monkeypatch.setattr(recorder, "_OF_FILES", {})
+    monkeypatch.setattr(recorder, "_HISTORIES", {})

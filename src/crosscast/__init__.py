@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
     from crosscast.measure.calibration import calibrate
     from crosscast.measure.measurement import measure_times
-    from crosscast.measure.regions.file import read_history
-    from crosscast.measure.regions.recorder import ProfiledQueue, profiled
+    from crosscast.measure.regions.history import read_history
+    from crosscast.measure.regions.recorder import Profiled as profiled  # noqa: N813 - its public name
+    from crosscast.measure.regions.recorder import ProfiledQueue
     from crosscast.prediction.named_models import load_model
     from crosscast.prediction.relative.observed import observations_of as read_runs
     from crosscast.profile import METRICS, Profile
@@ -125,8 +126,8 @@ _NAMES = {
     "crosscast.kernel": "Image Kernel Launch Local Parameter Program Sampler",
     "crosscast.measure.calibration": "calibrate",
     "crosscast.measure.measurement": "measure_times",
-    "crosscast.measure.regions.file": "read_history",
-    "crosscast.measure.regions.recorder": "ProfiledQueue profiled",
+    "crosscast.measure.regions.history": "read_history",
+    "crosscast.measure.regions.recorder": "ProfiledQueue profiled=Profiled",
     "crosscast.prediction.named_models": "load_model",
     "crosscast.prediction.relative.observed": "read_runs=observations_of",
     "crosscast.profile": "METRICS Profile",

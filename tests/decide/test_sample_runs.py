@@ -26,8 +26,7 @@ from crosscast.decide.samples import (
     write_template,
 )
 from crosscast.errors import InputError
-from crosscast.measure.regions.key import RegionKey, RegionRun
-from crosscast.measure.regions.recorder import History
+from crosscast.measure.regions.history import History, RegionKey, RegionRun
 from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces
 from support.csv_tables import write_samples
 from support.models import chooser_card

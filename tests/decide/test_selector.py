@@ -15,15 +15,16 @@ from crosscast.data.configuration import Configuration
 from crosscast.decide.policies import ClosedLoopSearch
 from crosscast.decide.selector import Selector
 from crosscast.errors import InputError
-from crosscast.measure.regions import key as notice
+from crosscast.measure.regions import history as notice
 from crosscast.measure.regions import recorder
-from crosscast.measure.regions.key import RegionKey, RegionRun
-from crosscast.measure.regions.metering import Metering
+from crosscast.measure.regions.history import RegionKey, RegionRun
+from crosscast.measure.regions.recorder import Metering
 from crosscast.prediction.configuration.choice import select
 from crosscast.prediction.configuration.data import Surfaces
 from crosscast.prediction.configuration.process import ProcessModel
 from support.choices import outcome
 from support.examples import one_in
+from support.measuring import SteadySensor
 from support.models import chooser_card, fitted_chooser, kept_chooser
 from support.refusals import refusal
 from support.surfaces import made_surfaces
@@ -202,15 +203,6 @@ def test_its_choice_can_be_looked_at_after_the_samples(model: Path) -> None:
     assert choice.recommended.configuration == SPACE.configurations[expected(250.0) or 0]
 
 
-def test_old_keys_are_forgotten_when_there_are_too_many(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosscast.decide.selector._MOST_KEYS", 3)
-    selector = Selector(model, 250.0)
-    machines = [Machine(selector, RegionKey(str(number))) for number in range(4)]
-    for machine in machines:
-        machine.iterate()
-    assert [machine.iterate() for machine in reversed(machines)] == [SAMPLES[1]] * 3 + [SAMPLES[0]]
-
-
 def test_threads_get_samples_and_choices_without_losing_runs(model: Path) -> None:
     selector = Selector(model, 250.0, limit=False)
     found: list[int | None] = []
@@ -250,14 +242,12 @@ def test_what_is_no_model_is_refused_at_once(model: Any, tmp_path: Path) -> None
         Selector(model, power_cap=1)
 
 
-class CappedMeter:
+class CappedSensor(SteadySensor):
     """The sensor of the made-up machine: draws what the kernel takes under the caps that are set."""
 
-    name = "made up"
-    domains = ("cpu", "gpu")
-    resolution_s = 0.0
-
     def __init__(self) -> None:
+        super().__init__()
+        self.domains = ("cpu", "gpu")
         self.number = len(SPACE) - 1
         self.now_s = 0.0
 
@@ -271,13 +261,13 @@ class CappedMeter:
 def test_a_profiled_program_runs_at_the_samples_and_then_keeps_to_its_cap(
     model: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    meter = CappedMeter()
+    sensor = CappedSensor()
     # A busy machine would draw no other power than an idle one.
-    clock = SimpleNamespace(time=time.time, perf_counter=lambda: meter.now_s)
+    clock = SimpleNamespace(time=time.time, perf_counter=lambda: sensor.now_s, sleep=time.sleep)
     monkeypatch.setattr(recorder, "time", clock)
     selector = crosscast.Selector(model, power_cap=250.0)
     region = crosscast.profiled(
-        "step", selector=selector, apply=meter.apply, sensors=Metering([meter]), arguments=(8,)
+        "step", selector=selector, apply=sensor.apply, sensors=Metering([sensor]), arguments=(8,)
     )
     numbers = []
     for iteration in range(24):
@@ -287,7 +277,7 @@ def test_a_profiled_program_runs_at_the_samples_and_then_keeps_to_its_cap(
             assert run.configuration is not None
             numbers.append(SPACE.number_of(run.configuration))
             run.device_s = float(SURFACES.time_s[ROW, numbers[-1]])
-            meter.now_s += run.device_s
+            sensor.now_s += run.device_s
     assert tuple(numbers[:2]) == SAMPLES
     assert SAMPLES[0] not in numbers[3:]
     for last, cap in ((numbers[11], 250.0), (numbers[23], 200.0)):

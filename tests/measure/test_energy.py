@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError, SensorFault
 from crosscast.measure.energy import Reading, Watch
-from crosscast.measure.regions.metering import Polled
+from crosscast.measure.regions.recorder import Metering
 from crosscast.measure.sensors import (
     NvmlSensor,
     RaplSensor,
@@ -305,9 +305,8 @@ def test_no_wrap_around_is_missed_while_a_thread_looks(tmp_path: Path, regions: 
     # 30 J of range, and 25 J between any two looks: three times round before it ends.
     package = make_zone(tmp_path, "intel-rapl:0", "package-0", 0, range_uj=30_000_000)
     sensor = RaplSensor(tmp_path)
-    polled, watch = (Polled(Slow(sensor, 0.002)), None) if regions else (None, Watch(Slow(sensor, 0.002), []))
-    if polled is not None:
-        polled.read_j()
+    slow = Slow(sensor, 0.002)
+    metering, watch = (Metering([slow]), None) if regions else (None, Watch(slow, []))
     for step in range(1, 5):
         with package.open("r+") as file:
             # In one piece: the thread must not see an empty file.
@@ -319,9 +318,9 @@ def test_no_wrap_around_is_missed_while_a_thread_looks(tmp_path: Path, regions: 
         (reading,) = watch.readings()
         assert reading.energy_j == pytest.approx(100)
         assert list(reading.energies_j) == sorted(reading.energies_j)
-    elif polled is not None:
-        assert polled.read_j() == pytest.approx((100.0,))
-        polled._fault = SensorFault("the test is over")
+    elif metering is not None:
+        assert metering.read() == pytest.approx({"package-0": 100.0})
+        metering._last_j.clear()
 
 
 @pytest.mark.parametrize(
@@ -477,24 +476,20 @@ def test_regions_read_what_a_thread_has_asked_the_driver(monkeypatch: pytest.Mon
             yield 5_250_000 if worked.is_set() else 5_000_000
 
     install(monkeypatch, counter(), never(3))
-    assert Polled(NvmlSensor(BUS_ID)).resolution_s == pytest.approx(0.12)
-    polled = Polled(Slow(NvmlSensor(BUS_ID), 0.001))
-    assert (polled.domains, polled.read_j()) == (("gpu",), (0.0,))
+    metering = Metering([Slow(NvmlSensor(BUS_ID), 0.001)])
+    assert metering.read() == {"gpu": 0.0}
     worked.set()
-    wait_until(lambda: polled.read_j()[0] > 0)
-    assert polled.read_j() == (250.0,)
-    polled._fault = SensorFault("the test is over")
+    wait_until(lambda: metering.read()["gpu"] > 0)
+    assert metering.read() == {"gpu": 250.0}
+    metering._last_j.clear()
 
 
 def test_a_gpu_that_fails_later_is_a_fault_of_regions_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, iter((0, 5, NVMLError(15))), never(3))
-    polled = Polled(Slow(NvmlSensor(BUS_ID), 0.2))
-    assert polled.read_j() == (0.0,)
-    wait_until(lambda: not polled.is_watched)
-    for _ in range(2):
-        with pytest.raises(SensorFault, match="the GPU is lost"):
-            polled.read_j()
-    assert not polled.is_watched
+    metering = Metering([Slow(NvmlSensor(BUS_ID), 0.2)])
+    assert metering.read() == {"gpu": 0.0}
+    wait_until(lambda: metering.read() == {})
+    assert metering.read() == {}
 
 
 # Opening

@@ -1,4 +1,4 @@
-"""Histories of processes: every run is in the file, once, when its region has been left."""
+"""The history of a process: every run is in the file when its region has been left."""
 
 import errno
 import logging
@@ -8,17 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
 
-import numpy as np
 import pytest
 
 from crosscast import read_history
-from crosscast.measure.regions import recorder as home
-from crosscast.measure.regions.key import RegionKey, RegionRun
-from crosscast.measure.regions.recorder import History, history_of
+from crosscast.measure.regions.history import History, RegionKey, RegionRun
+from crosscast.measure.regions.recorder import history_of
 from support.examples import one_in
-from support.measuring import FORKS, run_of
+from support.measuring import run_of
 from support.refusals import refusal
 
 BEGIN = """
@@ -36,16 +33,10 @@ step("first")
 pytestmark = pytest.mark.usefixtures("own_process")
 
 
-def started(program: str, path: Path, before: str = "") -> subprocess.Popen[str]:
-    script = before + BEGIN + dedent(program)
-    return subprocess.Popen(
-        [sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
-def ended(program: str, path: Path, before: str = "") -> tuple[int, str]:
-    with started(program, path, before) as process:
-        return process.wait(), process.communicate()[1]
+def ended(program: str, path: Path) -> tuple[int, str]:
+    words = [sys.executable, "-c", BEGIN + dedent(program), str(path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
 
 
 def names_in(path: Path) -> list[str]:
@@ -56,11 +47,6 @@ def names_in(path: Path) -> list[str]:
 
 
 WAITING = "with region('last'): os.kill(os.getpid(), signal.SIGINT); time.sleep(60)"
-FORKING = """
-with region("both"):
-    if child := os.fork(): os.waitpid(child, 0)
-if child == 0: step("child")
-"""
 
 
 @pytest.mark.parametrize(
@@ -77,7 +63,6 @@ if child == 0: step("child")
             ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL, ["first"]),
             ("os._exit(4)", 4, ["first"]),
             ("atexit.register(step, 'last')", 0, ["first", "last"]),
-            (FORKING, 0, ["first", "child", "both"]),
         ],
     ),
 )
@@ -85,23 +70,6 @@ def test_a_program_that_ends_leaves_runs(program: str, status: int, names: list[
     path = tmp_path / "runs.jsonl"
     found, errors = ended(program, path)
     assert (found, names_in(path)) == (status, names), errors
-
-
-def test_many_processes_write_one_file(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    program = """
-    for number in range(300):
-        step(f"{os.getpid()}")
-    """
-    processes = [started(program, path) for _ in range(4)]
-    assert [process.wait() for process in processes] == [0] * 4
-    for process in processes:
-        process.communicate()
-    names = names_in(path)
-    assert {name: names.count(name) for name in set(names)} == {
-        "first": 4,
-        **{str(process.pid): 300 for process in processes},
-    }
 
 
 def test_regions_bring_nothing_heavy(tmp_path: Path) -> None:
@@ -128,10 +96,6 @@ def test_the_example_shows_its_history(tmp_path: Path) -> None:
 KEY = RegionKey("a")
 
 
-def times_in(path: Path) -> list[float]:
-    return [run.duration_s for run in read_history(path).runs(KEY)] if path.exists() else []
-
-
 def test_a_process_has_one_history_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     history = history_of("runs.jsonl")
@@ -148,55 +112,19 @@ def test_a_file_that_is_no_history_is_refused_before_anything_is_written(tmp_pat
     assert path.read_text() == "It was a dark night."
 
 
-@FORKS
-def test_forked_processes_write_their_own_runs_only(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    history = History(path)
-    history.record(run_of(KEY, 1000.0))
-    children = []
-    for number in range(4):
-        child = os.fork()
-        if child == 0:
-            for step in range(50):
-                history.record(run_of(KEY, float(number * 50 + step)))
-            os._exit(0)
-        children.append(child)
-    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
-    history.record(run_of(KEY, 1001.0))
-    assert sorted(times_in(path)) == [*map(float, range(200)), 1000.0, 1001.0]
-
-
 def test_a_file_that_cannot_be_written_is_said_once_and_stops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def full(path: Path, lines: bytes) -> None:
+    def full(file: int, line: bytes) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    history = History(tmp_path / "runs.jsonl")
-    monkeypatch.setattr(home, "append", full)
+    path = tmp_path / "runs.jsonl"
+    history = History(path)
+    monkeypatch.setattr(os, "write", full)
     with caplog.at_level(logging.WARNING, "crosscast"):
         for _ in range(3):
             history.record(run_of(KEY))
     assert [record.getMessage() for record in caplog.records] == [
-        "the history cannot be written from now on: No space left on device"
+        f"{path}: the history cannot be written from now on: No space left on device"
     ]
     assert len(history) == 3
-
-
-@pytest.mark.parametrize(
-    ("cells", "said"),
-    [
-        ({"counters": {"a" * (1 << 20): 1.0}}, "a run of a is too long for the history"),
-        ({"energy_j": {"gpu": float("nan")}}, "a run of a cannot be written to the history"),
-        ({"energy_j": {"gpu": np.float32(0.5)}}, "a run of a cannot be written to the history"),
-    ],
-)
-def test_a_run_that_no_line_holds_is_left_out_of_the_file(
-    cells: dict[str, Any], said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    history = History(tmp_path / "runs.jsonl")
-    with caplog.at_level(logging.WARNING, "crosscast"):
-        history.record(run_of(KEY, **cells))
-        history.record(run_of(KEY, 2.0))
-    assert times_in(tmp_path / "runs.jsonl") == [2.0]
-    assert said in caplog.text

@@ -1,28 +1,17 @@
-"""What regions read: background threads, counters, meters, and the power that runs tell together."""
+"""What regions read: CPU counters, sensors, and the power that runs tell together."""
 
 import errno
-import logging
-import os
 import random
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from crosscast.errors import InputError
-from crosscast.measure.cpu_counters import CounterValue
-from crosscast.measure.regions.metering import (
-    Metering,
-    OpenCounters,
-    Pool,
-    counters_of,
-    difference,
-    metering_of,
-    total_w,
-)
-from support.measuring import FORKS, FakePerf, SteadyMeter
-from support.refusals import refusal
+import crosscast
+from crosscast.measure.cpu_counters import Counters, CounterValue
+from crosscast.measure.regions.history import RegionKey
+from crosscast.measure.regions.recorder import Metering, difference, metering_of
+from support.measuring import FakePerf, SteadySensor
 
 pytestmark = pytest.mark.usefixtures("own_process")
 
@@ -41,8 +30,8 @@ def stepping() -> FakePerf:
 
 
 def test_what_was_counted_between_two_readings_is_told_by_event() -> None:
-    counting = OpenCounters(["instructions", "cache_misses"], stepping())
-    before, after = counting.read(), counting.read()
+    counting = Counters(perf=stepping(), events=["instructions", "cache_misses"]).__enter__()
+    before, after = counting.so_far(), counting.so_far()
     assert before.keys() == {"instructions"}
     threads = len(before["instructions"])
     # Each thread's counter went on by as many steps as there are threads, and counts half of the time.
@@ -54,135 +43,88 @@ def test_counters_that_were_all_taken_are_absent() -> None:
     assert not difference(before, after)
 
 
-def test_an_unknown_counter_is_named_with_those_there_are() -> None:
-    with pytest.raises(InputError, match=r"counters: expected some of cycles, .*, found 'flops'"):
-        counters_of(("cycles", "flops"))
-
-
-def test_counters_that_somebody_closed_are_said_once_and_absent(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def closed(descriptor: int) -> CounterValue:
-        raise OSError(9, "Bad file descriptor")
-
-    perf = stepping()
-    counting = OpenCounters(["cycles"], perf)
-    before = counting.read()
-    monkeypatch.setattr(perf, "read", closed)
-    with caplog.at_level(logging.WARNING, "crosscast"):
-        assert not difference(before, counting.read())
-        assert not difference(counting.read(), counting.read())
-    assert [record.getMessage() for record in caplog.records] == [
-        "regions have no CPU counters from now on: Bad file descriptor"
-    ]
-
-
-def test_meters_of_a_name_are_opened_once(tmp_path: Path) -> None:
+def test_sensors_of_a_name_are_opened_once(tmp_path: Path) -> None:
     path = tmp_path / "energy.csv"
     path.write_text("domain,time_s,energy_j\ngpu,0,0\ngpu,100,100\n")
     metering = metering_of(f"replay:{path}")
     assert metering_of(f"replay:{path}") is metering
     assert metering_of(metering) is metering
-    assert metering.domains == ("gpu",)
+    assert metering.wholes == ["gpu"]
 
 
-@FORKS
-def test_a_forked_process_opens_its_own() -> None:
-    metering = metering_of("none")
-    child = os.fork()
-    if child == 0:
-        os._exit(1 if metering_of("none") is metering else 0)
-    assert os.waitpid(child, 0)[1] == 0
+class Pool:
+    """Runs of a key, of which the power is asked."""
 
+    def __init__(self, resolution_s: float) -> None:
+        self.metering = Metering([SteadySensor(1.0, resolution_s=resolution_s)])
+        self.metering._last_j.clear()  # Ends its thread.
 
-def test_a_name_that_is_none_is_refused_each_time() -> None:
-    for _ in range(2):
-        assert "found 'watts'" in refusal(metering_of, "watts")
-
-
-def pool_of(resolution_s: float, meters: int = 1) -> tuple[Pool, Metering]:
-    metering = Metering([SteadyMeter(1.0, resolution_s=resolution_s) for _ in range(meters)])
-    return Pool(metering), metering
-
-
-def test_a_list_of_names_is_refused_in_a_sentence() -> None:
-    names: Any = ["rapl", "nvml"]
-    told = refusal(metering_of, names)
-    expected = "the name of a sensor, auto for all that work, or a sensor with read_j() and domains"
-    assert told == f"sensors: expected {expected}, found list"
+    def add(self, time_s: float, **energy_j: float) -> dict[str, float]:
+        return dict(self.metering.powers_w(RegionKey("a"), None, time_s, energy_j))
 
 
 def test_a_long_run_has_its_own_power() -> None:
-    pool, _ = pool_of(0.001)
-    assert pool.add(2.0, ((100.0,),)) == {"package-0": 50.0}
-    assert pool.add(1.0, ((100.0,),)) == {"package-0": 100.0}
+    pool = Pool(0.001)
+    assert pool.add(2.0, cpu=100.0) == {"cpu": 50.0}
+    assert pool.add(1.0, cpu=100.0) == {"cpu": 100.0}
 
 
 @pytest.mark.parametrize(("share", "runs"), [(9, 1), (8, 2), (4, 5), (1, 67)])
 def test_short_runs_have_it_after_as_many_as_make_the_error_5_percent(share: float, runs: int) -> None:
-    pool, _ = pool_of(0.001)
-    found = [pool.add(share * 0.001, ((1.0,),)) for _ in range(runs)]
-    assert found[:-1] == [None] * (runs - 1)
-    assert found[-1] is not None
-    assert found[-1]["package-0"] == pytest.approx(1000 / share)
+    pool = Pool(0.001)
+    found = [pool.add(share * 0.001, cpu=1.0) for _ in range(runs)]
+    assert found[:-1] == [{}] * (runs - 1)
+    assert found[-1]["cpu"] == pytest.approx(1000 / share)
 
 
 @pytest.mark.parametrize("run_s", [0.0003, 0.001, 0.005, 0.02])
 def test_the_power_is_as_near_as_is_said(run_s: float) -> None:
     """A counter in steps of a millisecond that draws 80 W, read by runs with pauses of any length."""
     random.seed(3)
-    pool, _ = pool_of(0.001)
+    pool = Pool(0.001)
     now_s = 0.0
     found: list[float] = []
     while len(found) < 200:
         now_s += random.random()
         steps = int((now_s + run_s) / 0.001) - int(now_s / 0.001)
         now_s += run_s
-        powers_w = pool.add(run_s, ((80.0 * steps * 0.001,),))
-        if powers_w:
-            found.append(powers_w["package-0"])
+        found += pool.add(run_s, cpu=80.0 * steps * 0.001).values()
     errors = [power_w / 80 - 1 for power_w in found]
     assert abs(sum(errors) / len(errors)) < 0.012
     assert (sum(error**2 for error in errors) / len(errors)) ** 0.5 < 0.06
 
 
-def test_a_meter_that_stands_still_is_given_up_and_never_tells_0_w() -> None:
-    pool, metering = pool_of(0.001, meters=2)
-    assert pool.add(0.09, ((0.0,), (5.0,))) is None
-    assert metering.works
-    assert pool.add(0.09, ((0.0,), (5.0,))) is None
-    assert metering.reasons == ["steady: the counters stood still for 0.18 s"]
-    assert metering.read()[0] is None
-    assert metering.works
-    assert pool.add(1.0, (None, (5.0,))) == {"package-0": 5.0}
+def test_a_counter_that_stands_still_never_tells_0_w() -> None:
+    assert Pool(0.001).add(1.0, cpu=5.0, dram=0.0) == {"cpu": 5.0}
 
 
-def test_runs_before_a_meter_failed_are_not_mixed_with_those_after() -> None:
-    pool, _ = pool_of(0.1, meters=2)
-    assert pool.add(0.8, ((800.0,), (800.0,))) is None
-    assert pool.add(0.8, (None, (8.0,))) is None
-    found = pool.add(0.8, (None, (8.0,)))
-    assert found is not None
-    assert found["package-0"] == pytest.approx(10.0)
+def test_runs_before_a_sensor_failed_are_not_mixed_with_those_after() -> None:
+    pool = Pool(0.1)
+    assert pool.add(0.8, cpu=800.0, gpu=800.0) == {}
+    assert pool.add(0.8, cpu=8.0) == {}
+    assert pool.add(0.8, cpu=8.0)["cpu"] == pytest.approx(10.0)
 
 
 def test_a_run_of_no_time_has_no_power() -> None:
-    pool, _ = pool_of(0.0)
-    assert pool.add(0.0, ((1.0,),)) is None
+    assert Pool(0.0).add(0.0, cpu=1.0) == {}
 
 
 @pytest.mark.parametrize(
-    ("powers_w", "domains", "total"),
+    ("powers_w", "total"),
     [
-        ({"package-0": 1.0, "package-1": 2.0}, None, 3.0),
-        ({"psys": 9.0, "package-0": 1.0}, None, 9.0),
-        ({"psys": 9.0}, None, 9.0),
-        ({"package-0": 1.0, "package-0/dram": 5.0, "gpu": 4.0}, None, 5.0),
-        ({"gpu": 4.0}, ["package-0", "gpu"], None),
-        ({}, [], None),
+        ({"package-0": 1.0, "package-1": 2.0}, 3.0),
+        ({"psys": 9.0, "package-0": 1.0}, 9.0),
+        ({"package-0": 1.0, "package-0/dram": 5.0, "gpu": 4.0}, 5.0),
+        ({"package-0": 1.0, "gpu": 0.0}, None),
     ],
 )
 def test_parts_are_not_added_to_what_they_are_parts_of(
-    powers_w: dict[str, float], domains: list[str] | None, total: float | None
+    powers_w: dict[str, float], total: float | None
 ) -> None:
-    assert total_w(powers_w, powers_w if domains is None else domains) == total
+    sensor = SteadySensor(*powers_w.values(), clock=count().__next__)
+    sensor.domains = tuple(powers_w)
+    with crosscast.profiled("a", sensors=Metering([sensor])) as run:
+        pass
+    assert run.recorded is not None
+    assert run.recorded.energy_j == powers_w
+    assert run.recorded.power_w == (total and pytest.approx(total / (run.recorded.metered_s or 0)))

@@ -11,10 +11,9 @@ import crosscast
 from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.measure.opencl import devices
-from crosscast.measure.regions.key import RegionKey, RegionRun
-from crosscast.measure.regions.metering import Metering
-from crosscast.measure.regions.recorder import History
-from support.measuring import SteadyMeter
+from crosscast.measure.regions.history import History, RegionKey, RegionRun
+from crosscast.measure.regions.recorder import Metering
+from support.measuring import SteadySensor
 
 SOURCE = """
 kernel void add(global int *a, int b) { a[get_global_id(0)] += b; }
@@ -55,7 +54,7 @@ def one_run(history: History, name: str) -> RegionRun:
 
 def test_a_launch_runs_the_kernel_and_is_recorded(device: Device) -> None:
     queue = crosscast.ProfiledQueue(
-        device.queue, history=History(), sensors=Metering([SteadyMeter(7.0, clock=count().__next__)])
+        device.queue, history=History(), sensors=Metering([SteadySensor(7.0, clock=count().__next__)])
     )
     before = device.values()
     event = queue.launch(device.add, (64,), (16,), device.buffer, np.int32(5))
@@ -136,7 +135,7 @@ def test_a_selector_chooses_for_each_launch(device: Device) -> None:
     applied: list[Any] = []
     words: dict[str, Any] = {
         "history": History(),
-        "sensors": Metering([SteadyMeter(7.0, clock=count().__next__)]),
+        "sensors": Metering([SteadySensor(7.0, clock=count().__next__)]),
     }
     queue = crosscast.ProfiledQueue(device.queue, selector=Chooser(), apply=applied.append, **words)
     for kernel in (device.add, device.add, device.spin):

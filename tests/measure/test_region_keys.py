@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from crosscast.measure.regions.key import MOST_ARGUMENTS, MOST_CHARACTERS, RegionKey, arguments_of, described
+from crosscast.measure.regions.history import RegionKey, described
 
 
 class Method(Enum):
@@ -45,9 +45,8 @@ def test_arrays_are_told_apart_by_type_and_shape_and_by_nothing_else(
 
 
 @given(st.integers(), st.integers())
-def test_whole_numbers_of_up_to_64_bits_are_told_by_value(one: int, other: int) -> None:
-    if max(one.bit_length(), other.bit_length()) <= 64:
-        assert (described(one) == described(other)) == (one == other)
+def test_whole_numbers_are_told_by_value(one: int, other: int) -> None:
+    assert (described(one) == described(other)) == (one == other)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False).filter(bool))
@@ -72,10 +71,8 @@ def test_other_numbers_are_told_by_the_power_of_two_below_them(value: float) -> 
     )
 )
 @settings(deadline=None)
-def test_whatever_is_given_is_told_shortly_and_always_the_same(value: object) -> None:
-    text = described(value)
-    assert 0 < len(text) <= MOST_CHARACTERS
-    assert described(value) == text
+def test_whatever_is_given_is_told_always_the_same(value: object) -> None:
+    assert described(value) == described(value) != ""
 
 
 @pytest.mark.parametrize(
@@ -87,10 +84,9 @@ def test_whatever_is_given_is_told_shortly_and_always_the_same(value: object) ->
         (-0.0, "float 0"),
         (math.inf, "float inf"),
         (math.nan, "float nan"),
-        (1 << 100, "int of 101 bits"),
         ("/home/someone/input.dat", "str[23]"),
         ("sor", "sor"),
-        (memoryview(array("d", [0.0] * 6)), "memoryview[48 B]"),
+        (memoryview(array("d", [0.0] * 6)), "memoryview[6]"),
         ((np.zeros(2), 3), "(float64[2], 3)"),
         (tuple(range(9)), "tuple[9]"),
         (range(9), "range"),
@@ -107,28 +103,6 @@ def test_whatever_is_given_is_told_shortly_and_always_the_same(value: object) ->
 )
 def test_each_kind_has_its_words(value: object, text: str) -> None:
     assert described(value) == text
-
-
-@given(st.lists(st.integers(-99, 99) | st.text(max_size=3), max_size=5))
-def test_equal_arguments_have_equal_keys(values: list[object]) -> None:
-    assert arguments_of(values) == arguments_of(list(values))
-    assert hash(RegionKey("a", arguments_of(values))) == hash(RegionKey("a", arguments_of(list(values))))
-
-
-def test_names_arguments_and_places_tell_keys_apart() -> None:
-    keys = {
-        RegionKey(name, arguments_of([array]), (place,))
-        for name in ("a", "b")
-        for array in (np.zeros(3), np.zeros(4))
-        for place in ("m.f:1", "m.f:2")
-    }
-    assert len(keys) == 8
-
-
-def test_of_very_many_arguments_the_last_are_counted() -> None:
-    found = arguments_of(range(100))
-    assert len(found) == MOST_ARGUMENTS
-    assert found[-2:] == ("62", "37 more")
 
 
 def test_a_key_is_shown_as_a_call_and_goes_to_other_processes() -> None:

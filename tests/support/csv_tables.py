@@ -5,9 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from crosscast.data.profiles import csv_header, csv_row
-from crosscast.measure.regions.file import Runs
-from crosscast.measure.regions.key import RegionRun
-from crosscast.measure.regions.samples import samples_of
+from crosscast.measure.regions.history import History, RegionRun, samples_of
 from crosscast.profile import Profile
 
 
@@ -17,9 +15,9 @@ def write_csv(profiles: Iterable[Profile], path: str | Path) -> None:
 
 def write_samples(runs: Iterable[RegionRun], path: Path) -> None:
     """Write runs of one key, all with the same columns."""
-    history = Runs()
+    history = History()
     for run in runs:
-        history.add(run)
+        history.record(run)
     keys = history.keys()
     rows = [row for key in keys for row in samples_of(history, key)]
     with path.open("w", encoding="utf-8", newline="") as file:

@@ -8,19 +8,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 import pyopencl as cl
-import pytest
 from hypothesis import strategies as st
 
 from crosscast.data.configuration import Configuration
 from crosscast.errors import SensorFault
 from crosscast.measure.corun.run import CoRunnerRun, JobWork, MixRun
 from crosscast.measure.cpu_counters import CounterValue, LinuxPerf
-from crosscast.measure.regions.key import RegionKey, RegionRun
+from crosscast.measure.regions.history import RegionKey, RegionRun
 from crosscast.measure.stressors import LEVELS
 from crosscast.measure.subjects import LaunchFile, Stressor, Subject
-
-# Libraries have threads of their own, of which Python warns from 3.12 on.
-FORKS = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
 
 def name_of(subject: Subject) -> str:
@@ -107,22 +103,23 @@ def cl_error(code: int, routine: str = "clFinish", kind: type[Exception] = cl.Ru
     return kind(cl._cl._ErrorRecord(msg="", code=code, routine=routine))
 
 
-class SteadyMeter:
+class SteadySensor:
     """Draws the same power all the time, and fails when it is told to."""
 
     def __init__(
         self, *powers_w: float, clock: Callable[[], float] = time.perf_counter, resolution_s: float = 0.0
     ) -> None:
         self.name = "steady"
+        self.samples_wanted, self.interval_s, self.is_quick = 1, 10.0, True
         self.domains = tuple(f"package-{i}" for i in range(len(powers_w)))
         self.powers_w = powers_w
         self.resolution_s = resolution_s
         self.clock = clock
-        self.reads = 0
         self.fails = False
 
+    def begin(self) -> None: ...
+
     def read_j(self) -> tuple[float, ...]:
-        self.reads += 1
         if self.fails:
             raise SensorFault("steady: the sensor was unplugged")
         now_s = self.clock()

@@ -59,7 +59,7 @@ def configuration(samples: Path, /, *, options: ChooseConfigurationOptions) -> N
             _named(runs.kernels, options.kernel),
             caps,
             objective=options.objective,
-            cap_probability=options.confidence,
+            confidence=options.confidence,
             level=options.level,
             max_slowdown=slowdown,
         )

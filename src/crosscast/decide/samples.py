@@ -18,7 +18,7 @@ from crosscast.data.files import atomic_file, csv_rows
 from crosscast.data.schema import DEVICE_COLUMN, KERNEL, POWER, TIME, TIMES, domain_column
 from crosscast.decide.power_cap import highest, lowest
 from crosscast.errors import InputError
-from crosscast.measure.regions.file import is_history, read_history
+from crosscast.measure.regions.history import SUFFIX, read_history, samples_of
 from crosscast.prediction.configuration.artefact import ConfigurationCard
 from crosscast.prediction.configuration.data import (
     ConfigurationSpace,
@@ -270,7 +270,7 @@ def read_samples(path: str | Path, card: ConfigurationCard) -> SampleFile:
     Times of repeats at one configuration are averaged, and powers are energy over time.
     """
     path = Path(path)
-    rows = _history(path) if is_history(path, "samples") else _csv(path, SettingColumns(card.space))
+    rows = _history(path) if path.suffix == SUFFIX else _csv(path, SettingColumns(card.space))
     return kernels_of_rows(rows, path, card)
 
 
@@ -390,9 +390,6 @@ def _check_runs(kernel: _Read, where: str, card: ConfigurationCard) -> None:
 def _history(path: Path) -> Iterator[tuple[str, _Row]]:
     history = read_history(path)
     for key in history.keys():  # noqa: SIM118 - it is no mapping
-        # Imported here, as histories can become datasets, which need pyarrow.
-        from crosscast.measure.regions.samples import samples_of
-
         for row in samples_of(history, key):
             yield f"{path}: {key}", {"kernel": str(key), **row}
 

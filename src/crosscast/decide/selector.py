@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from weakref import WeakSet
+from typing import Unpack
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from crosscast.data.configuration import Configuration, Objective
 from crosscast.decide.policies import next_number
 from crosscast.decide.samples import Aggregate, SampledKernel, observed_of
 from crosscast.errors import InputError
-from crosscast.measure.regions.key import RegionKey, RegionRun, say_once
+from crosscast.measure.regions.history import RegionKey, RegionRun, say_once
 from crosscast.prediction.configuration.artefact import ChoiceOptions, TrainedConfigurationModel
 from crosscast.prediction.configuration.choice import (
     LEVEL,
@@ -36,8 +36,6 @@ from crosscast.prediction.configuration.data import (
 )
 from crosscast.prediction.named_models import load_model
 from crosscast.prediction.trained import model_facts
-
-_MOST_KEYS = 10_000
 
 _MOST_CHANGES = 8
 """Limit of changes by measurement, for each kernel and cap; most need one or two."""
@@ -79,8 +77,8 @@ class Selector:
         Probability with which the cap must be kept; by default the best by the predicted means is chosen.
     limit
         Whether runs of the choice correct the forecast, and another one is taken where that is worth it or
-        the power was above the cap (Model+FL, section V-A): by `crosscast.decide.policies` for a model with
-        forecast errors and without a confidence, else only after a run above the cap.
+        the power was above the cap (Model+FL, section V-A). With a confidence, or a model without forecast
+        errors, only the latter.
 
     Raises
     ------
@@ -112,12 +110,7 @@ class Selector:
         self._objective: Objective = objective
         self._confidence = confidence
         self._limit = limit
-        self._kernels: dict[RegionKey, _Kernel] = {}
-        self.renew_lock()
-        _ALL.add(self)
-
-    def renew_lock(self) -> None:
-        """Make a new lock: in a forked process another thread may have held the old one."""
+        self._kernels: defaultdict[RegionKey, _Kernel] = defaultdict(_Kernel)
         self._lock = threading.Lock()
 
     @property
@@ -133,7 +126,7 @@ class Selector:
     def configuration(self, key: RegionKey) -> Configuration | None:
         """Choose the configuration of a region's next run; ``None`` is the program's default."""
         with self._lock:
-            kernel = self._kernel(key)
+            kernel = self._kernels[key]
             if kernel.lacks_power:
                 return None
             for number in self._predictor.samples:
@@ -144,26 +137,16 @@ class Selector:
             chosen = kernel.chosen
         return None if chosen is None else self._predictor.space.configurations[chosen]
 
-    def _kernel(self, key: RegionKey) -> _Kernel:
-        kernel = self._kernels.get(key)
-        if kernel is None:
-            if len(self._kernels) >= _MOST_KEYS:
-                del self._kernels[next(iter(self._kernels))]
-            kernel = self._kernels[key] = _Kernel()
-        return kernel
-
     def _choose(self, key: RegionKey, kernel: _Kernel) -> None:
         cap, forecast = self._power_cap, self._forecast(kernel)
         kernel.chosen = select(forecast, cap, objective=self._objective, confidence=self._confidence)
         kernel.chosen_for = cap
-        searches = self._limit and self._confidence is None and forecast.power.errors.size
-        if kernel.chosen is not None and searches:
+        if kernel.chosen is None:
+            why = f"no configuration is expected to keep to {cap:g} W"
+            say_once(f"{key}: {why}, so it runs as it does by default")
+        elif self._limit and self._confidence is None and forecast.power.errors.size:
             kernel.changes_left = _MOST_CHANGES
             kernel.chosen = self._next(forecast, None, _MOST_CHANGES + 1)
-        if kernel.chosen is None:
-            say_once(
-                f"{key}: no configuration is expected to keep to {cap:g} W, so it runs as it does by default"
-            )
 
     def _next(self, forecast: SurfaceForecast, current: int | None, left: int) -> int:
         cap, every, objective = self._power_cap, np.ones(len(forecast.measured), np.bool_), self._objective
@@ -178,7 +161,7 @@ class Selector:
     def observed(self, key: RegionKey, run: RegionRun) -> None:
         """Add a run to the measurements."""
         with self._lock:
-            kernel = self._kernel(key)
+            kernel = self._kernels[key]
             if run.configuration is None or run.failure is not None or kernel.lacks_power:
                 return
             number = self._predictor.space.number_of(run.configuration)
@@ -189,17 +172,15 @@ class Selector:
                 kernel.lacks_power = True
             elif run.duration_s > 0:
                 aggregate = kernel.aggregates.setdefault(number, Aggregate())
-                known = power_w if power_w is not None and power_w > 0 else None
-                aggregate.add(run.duration_s, known, run.powers_w, run.counters)
-                self._learn(kernel, number, aggregate)
+                aggregate.add(run.duration_s, power_w or None, run.powers_w, run.counters)
+                if aggregate.power_w is not None:
+                    self._learn(kernel, number, aggregate.power_w)
 
-    def _learn(self, kernel: _Kernel, number: int, aggregate: Aggregate) -> None:
+    def _learn(self, kernel: _Kernel, number: int, power_w: float) -> None:
         """Add the runs at a configuration to the observations of the model, if it learns from them."""
-        if aggregate.power_w is None:
-            return
         is_sample = number in self._predictor.samples and number not in kernel.observed
         is_chosen = number == kernel.chosen and kernel.chosen_for is not None
-        is_over = is_chosen and self._limit and not within_cap(aggregate.power_w, self._power_cap)
+        is_over = is_chosen and self._limit and not within_cap(power_w, self._power_cap)
         if is_chosen and kernel.changes_left and kernel.chosen_for == self._power_cap:
             kernel.observed.add(number)
             kernel.forecast = None
@@ -212,28 +193,11 @@ class Selector:
     def choice(self, key: RegionKey, level: float = LEVEL) -> Choice | None:
         """Return the choice for a region, its alternatives and their probabilities."""
         with self._lock:
-            kernel = self._kernels.get(key)
-            if kernel is None or not kernel.observed.issuperset(self._predictor.samples):
+            kernel = self._kernels[key]
+            if not kernel.observed.issuperset(self._predictor.samples):
                 return None
-            return choice_of(
-                self._forecast(kernel),
-                self._predictor.space,
-                self._power_cap,
-                objective=self._objective,
-                confidence=self._confidence,
-                level=level,
-            )
-
-
-_ALL: WeakSet[Selector] = WeakSet()
-
-
-def _renew_locks() -> None:
-    for selector in list(_ALL):
-        selector.renew_lock()
-
-
-os.register_at_fork(after_in_child=_renew_locks)
+            given = self._forecast(kernel), self._predictor.space, self._power_cap
+            return choice_of(*given, objective=self._objective, confidence=self._confidence, level=level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,41 +223,24 @@ def choices_for(
     trained: TrainedConfigurationModel,
     kernels: Sequence[SampledKernel],
     caps: Sequence[float],
-    *,
-    objective: Objective,
-    cap_probability: float | None,
-    level: float,
-    max_slowdown: float | None = None,
+    **options: Unpack[ChoiceOptions],
 ) -> list[KernelChoices]:
     """Choose for each kernel under each power cap in watts; a slowdown is over the first sample."""
-    options = ChoiceOptions(
-        objective=objective, confidence=cap_probability, level=level, max_slowdown=max_slowdown
-    )
     return [KernelChoices(each, *trained.choices(each.observed, caps, options)) for each in kernels]
 
 
 def choices_answer(chosen: Sequence[KernelChoices], trained: TrainedConfigurationModel) -> dict[str, object]:
     """Return the JSON object of all choices, with the fields of the first at its top level as well."""
-    listed = [
-        {
-            "kernel": one.kernel.name,
-            "samples": [
-                {**configuration.to_dict(), "time_s": time_s, "power_w": power_w, "runs": runs}
-                for configuration, time_s, power_w, runs in zip(
-                    one.kernel.configurations(trained.card),
-                    one.kernel.observed.time_s.tolist(),
-                    one.kernel.observed.power_w.tolist(),
-                    one.kernel.runs,
-                    strict=True,
-                )
-            ],
-            **choice.to_dict(),
-        }
-        for one in chosen
-        for choice in one.choices
-    ]
-    return {
-        **listed[0],
-        "choices": listed,
-        "model": {**model_facts(trained.card), "errors": dict(trained.card.errors)},
-    }
+    listed: list[dict[str, object]] = []
+    for one in chosen:
+        kernel = one.kernel
+        measured = kernel.observed.time_s.tolist(), kernel.observed.power_w.tolist()
+        samples = [
+            {**at.to_dict(), "time_s": time_s, "power_w": power_w, "runs": runs}
+            for at, time_s, power_w, runs in zip(
+                kernel.configurations(trained.card), *measured, kernel.runs, strict=True
+            )
+        ]
+        listed += [{"kernel": one.label, "samples": samples, **choice.to_dict()} for choice in one.choices]
+    model = {**model_facts(trained.card), "errors": dict(trained.card.errors)}
+    return {**listed[0], "choices": listed, "model": model}

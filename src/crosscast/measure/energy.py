@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from crosscast.errors import SensorFault
 
@@ -14,9 +14,8 @@ Clock = Callable[[], float]
 """A monotonic clock, in seconds."""
 
 
-@runtime_checkable
-class Meter(Protocol):
-    """Interface of a sensor that regions read when they are entered and left."""
+class Sensor(Protocol):
+    """Interface of a sensor, which can be read at any time."""
 
     @property
     def name(self) -> str:
@@ -32,10 +31,6 @@ class Meter(Protocol):
 
     def read_j(self) -> tuple[float, ...]:
         """Return the energy of each domain since a fixed time, in joules; never decreasing."""
-
-
-class Sensor(Meter, Protocol):
-    """A meter of this machine."""
 
     @property
     def interval_s(self) -> float:

@@ -169,7 +169,7 @@ def choose(state: ServiceState, request: Choose) -> dict[str, object]:
             [_sampled(served, request)],
             [NO_CAP if request.power_cap_w is None else request.power_cap_w],
             objective=request.objective,
-            cap_probability=request.cap_probability,
+            confidence=request.cap_probability,
             level=request.level,
             max_slowdown=request.max_slowdown,
         )

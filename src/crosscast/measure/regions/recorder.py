@@ -1,181 +1,181 @@
-"""Regions in programs: `profiled` blocks and functions, a queue whose launches are regions, and histories.
-
-The history of a process has its runs in memory, and appends them to a file, if any, as they end.
-"""
+"""Regions of programs: `profiled` blocks and functions, and a queue whose launches are regions."""
 
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
-from operator import sub
+from functools import cache, wraps
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
 
 from crosscast.data.configuration import Configuration
-from crosscast.errors import InputError
-from crosscast.measure.energy import Meter
-from crosscast.measure.regions.file import MOST_BYTES, MOST_NAME, Runs, append, check_history, to_line
-from crosscast.measure.regions.key import (
-    MOST_FRAMES,
-    NOTHING,
-    Chooser,
-    RegionKey,
-    RegionRun,
-    arguments_of,
-    say_once,
-    site_of,
-)
-from crosscast.measure.regions.metering import (
-    Counted,
-    Energies,
-    Metering,
-    Pool,
-    counters_of,
-    difference,
-    metering_of,
-    total_w,
-)
+from crosscast.data.schema import device_domains
+from crosscast.errors import InputError, SensorFault, expect_known
+from crosscast.measure.cpu_counters import EVENTS, Counters, CounterValue, added_up
+from crosscast.measure.energy import Sensor
+from crosscast.measure.regions.history import NOTHING, History, RegionKey, RegionRun, described, say_once
+from crosscast.measure.sensors import open_sensors
 
 if TYPE_CHECKING:
     from pyopencl import CommandQueue, Event, Kernel
     from pyopencl.typing import KernelArg
 
-MOST_RUNS = 1000
-"""Runs of each key that a process keeps in memory."""
 
-_MOST_KEYS = 10_000
+_STANDARD_ERROR = 0.05
 
 
-class History(Runs):
-    """Runs of this process; its file has the runs of all processes that appended to it.
+class Metering:
+    """Sensors that regions read when they are entered and left; one that fails is not read again.
 
-    Each run is in the file once its region is left, however the process ends.
+    A thread polls each, as counters wrap; of one with a slow driver, regions have the last reading.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
-        super().__init__(MOST_RUNS, _MOST_KEYS)
-        if path is not None:
-            check_history(path)
-        self.path = path
-        self._writing = threading.Lock()
-        self._pools: dict[tuple[RegionKey, Configuration | None, Metering], Pool] = {}
+    def __init__(self, sensors: Sequence[Sensor], reasons: Sequence[str] = ()) -> None:
+        self.reasons = reasons  # Why others could not be opened
+        self.wholes = device_domains([domain for sensor in sensors for domain in sensor.domains])
+        delays_s = [each.resolution_s + (0.0 if each.is_quick else each.interval_s) for each in sensors]
+        self._resolution_s = max(delays_s, default=0.0)
+        self._lock = threading.Lock()
+        self._sums: dict[tuple[RegionKey, Configuration | None], tuple[int, float, dict[str, float]]] = {}
+        self._last_j: dict[Sensor, tuple[float, ...]] = {}  # Of those that work
+        for sensor, delay_s in zip(sensors, delays_s, strict=True):
+            self._last_j[sensor] = ()
+            self._read(sensor)
+            # A sensor that is exact at any time needs no polling.
+            if delay_s > 0:
+                threading.Thread(target=self._poll, args=[sensor], name="crosscast", daemon=True).start()
 
-    def pool(self, key: RegionKey, configuration: Configuration | None, metering: Metering) -> Pool:
-        """Return the runs with which the power of the next run of a key in a configuration is computed."""
-        pool = self._pools.get((key, configuration, metering))
-        if pool is None:
-            if len(self._pools) >= _MOST_KEYS:
-                self._pools.clear()
-            pool = self._pools.setdefault((key, configuration, metering), Pool(metering))
-        return pool
+    def _poll(self, sensor: Sensor) -> None:
+        while sensor in self._last_j:
+            time.sleep(sensor.interval_s)
+            self._read(sensor)
 
-    def record(self, run: RegionRun) -> None:
-        """Add a run, and append it to the file."""
-        self.add(run)
-        if self.path is not None and (line := _line_of(run)):
-            with self._writing:
-                self._write(line)
-
-    def _write(self, line: bytes) -> None:
-        if self.path is None:
-            return
+    def _read(self, sensor: Sensor) -> tuple[float, ...]:
         try:
-            append(self.path, line)
-        except OSError as error:
-            self.path = None
-            say_once(f"the history cannot be written from now on: {error.strerror}")
+            self._last_j[sensor] = read_j = sensor.read_j()
+        except SensorFault as fault:
+            self._last_j.pop(sensor, None)
+            say_once(f"regions have no energy of {', '.join(sensor.domains)} from now on: {fault}")
+            return ()
+        return read_j
+
+    def read(self) -> dict[str, float]:
+        """Return the energy of each domain so far, in joules."""
+        energies_j: dict[str, float] = {}
+        for sensor, last_j in list(self._last_j.items()):
+            read_j = self._read(sensor) if sensor.is_quick else last_j
+            energies_j.update(zip(sensor.domains, read_j, strict=False))  # None of one that has failed
+        return energies_j
+
+    def powers_w(
+        self,
+        key: RegionKey,
+        configuration: Configuration | None,
+        metered_s: float,
+        energy_j: dict[str, float],
+    ) -> Mapping[str, float]:
+        """Return the power of each domain over a run, and those before it without one; none if inaccurate.
+
+        A counter that updates every `r` seconds is read up to `r` late, at both ends of a run: two uniform
+        errors in the time of the energy, of variance ``r²/12`` each. Over `n` runs of `t` seconds in total,
+        the power has the relative standard error ``r √(n/6) / t``. It is returned once that is at most 5 %.
+        """
+        with self._lock:
+            runs, time_s, sums_j = self._sums.pop((key, configuration), (0, 0.0, {}))
+            if sums_j.keys() != energy_j.keys():  # A sensor has failed since.
+                runs, time_s, sums_j = 0, 0.0, dict.fromkeys(energy_j, 0.0)
+            runs, time_s = runs + 1, time_s + metered_s
+            sums_j = {domain: sums_j[domain] + energy for domain, energy in energy_j.items()}
+            if time_s <= self._resolution_s * math.sqrt(runs / 6) / _STANDARD_ERROR:
+                self._sums[key, configuration] = runs, time_s, sums_j
+                return NOTHING
+        # Counters may stand still, as in virtual machines.
+        return {domain: energy / time_s for domain, energy in sums_j.items() if energy > 0}
 
 
-def _line_of(run: RegionRun) -> bytes:
-    """Return the line of a run; empty, and logged once, if it cannot be written."""
-    try:
-        line = to_line(run).encode()
-    except (TypeError, ValueError) as error:
-        # A custom sensor may give NaN, or types that JSON does not have.
-        say_once(f"a run of {run.key.name} cannot be written to the history: {error}")
-        return b""
-    if len(line) > MOST_BYTES:
-        say_once(f"a run of {run.key.name} is too long for the history: {len(line)} bytes")
-        return b""
-    return line
+_OPENED: dict[str, Metering] = {}
 
 
-_IN_MEMORY = History()
-_OF_FILES: dict[str, History] = {}
-_LOCK = threading.Lock()
+def metering_of(sensors: str | Metering) -> Metering:
+    """Return the sensors of a name, which are opened once."""
+    if isinstance(sensors, Metering):
+        return sensors
+    if sensors not in _OPENED:
+        _OPENED[sensors] = Metering(*open_sensors(sensors))
+    return _OPENED[sensors]
+
+
+_Counted = Mapping[str, Sequence[CounterValue]]
+
+
+@cache
+def _counters(events: tuple[str, ...]) -> Counters:
+    """Count in all threads there are, and in those that they start, until the process ends."""
+    return Counters(events=events).__enter__()
+
+
+def difference(before: _Counted, after: _Counted) -> dict[str, float]:
+    """Return the counts between two readings, by event."""
+    counts = {}
+    for name, ends in after.items():
+        pairs = zip(before[name], ends, strict=True)
+        steps = [CounterValue(*(now - then for then, now in zip(*pair, strict=True))) for pair in pairs]
+        if (value := added_up(name, steps)) is not None:
+            counts[name] = value
+    return counts
+
+
+_HISTORIES: dict[str, History] = {}
 
 
 def history_of(target: History | str | Path | None) -> History:
-    """Return the history of a file, one in each process, or without a file that in memory."""
-    if target is None:
-        return _IN_MEMORY
+    """Return the history of a file, of which there is one, or without a file that in memory."""
     if isinstance(target, History):
         return target
-    path = os.path.abspath(target)  # noqa: PTH100 - ten times as fast as Path, in each region
-    if path not in _OF_FILES:
-        with _LOCK:
-            if path not in _OF_FILES:
-                _OF_FILES[path] = History(Path(path))
-    return _OF_FILES[path]
-
-
-class EnqueueOptions(TypedDict, total=False):
-    """Options of PyOpenCL for a launch."""
-
-    wait_for: Sequence[Event] | None
-    g_times_l: bool
-    allow_empty_ndrange: bool
-    global_offset: tuple[int, ...] | None
+    # Ten times as fast as Path, in each region
+    path = "" if target is None else os.path.abspath(target)  # noqa: PTH100
+    if path not in _HISTORIES:
+        _HISTORIES.setdefault(path, History(Path(path) if path else None))
+    return _HISTORIES[path]
 
 
 Apply = Callable[[Configuration | None], object]
 """Sets the machine to a configuration; ``None`` stands for the default."""
 
-_applied: tuple[Apply, Configuration | None] | None = None  # Last applied configuration, and its function
-_regions: dict[str, Apply] = {}
-"""Regions by name with a configuration that was not reset, and the function that applied it."""
-_MOST_REGIONS = 1000
+_applied: tuple[Apply, Configuration | None] | None = None
 _applying = threading.RLock()
 
 
-def apply_changed(region: str, apply: Apply, configuration: Configuration | None) -> None:
-    """Apply a configuration, unless it was the last one applied by this function."""
+def _apply_changed(apply: Apply, configuration: Configuration | None) -> None:
+    """Apply a configuration, unless it was the last one applied, by this function."""
     global _applied
-    if configuration is not None and _applied == (apply, configuration):
-        return
     # Serialised, so that the last applied one is known.
     with _applying:
-        if configuration is None:
-            _reset(region, apply)
-        elif _applied != (apply, configuration):
-            _applied = None
-            # Before the call: one that fails may have changed settings.
-            _regions.pop(region, None)
-            _regions[region] = apply
-            while len(_regions) > _MOST_REGIONS:
-                del _regions[next(iter(_regions))]
+        if _applied != (apply, configuration):
+            _applied = None  # A call that fails may have changed settings.
             apply(configuration)
             _applied = apply, configuration
 
 
-def _reset(region: str, apply: Apply) -> None:
-    global _applied
-    # A loop may create its function anew each time, so that functions alone do not match.
-    names = [name for name, applied_by in _regions.items() if name == region or applied_by == apply]
-    if names:
-        _applied = None
-        apply(None)
-        _applied = apply, None
-        for name in names:
-            _regions.pop(name, None)
+class Chooser(Protocol):
+    """Chooses the configuration of each run from earlier ones; several threads may call it at once."""
+
+    def configuration(self, key: RegionKey) -> Configuration | None:
+        """Choose the configuration of a region's next run; ``None`` is the default."""
+
+    def observed(self, key: RegionKey, run: RegionRun) -> None:
+        """Observe a run that has ended and did not fail.
+
+        Without `RegionRun.energy_j` no sensor works. With it and without `RegionRun.power_w` the run was too
+        short for an accurate power, to which further runs in the same configuration contribute.
+        """
 
 
 @dataclass(slots=True, eq=False)
@@ -184,118 +184,27 @@ class RunningRegion:
 
     key: RegionKey
     configuration: Configuration | None  # `None` if unknown
-    _recorder: Recorder
-    _process: int
+    history: History  # History in which it is recorded
+    _region: Profiled
+    _metering: Metering
     device_s: float | None = None  # Time by the device in seconds; by default the host's counts
     recorded: RegionRun | None = None  # The recorded run; `None` before the region is left
-    _counted: Counted | None = None
-    _energies_j: Energies = ()
+    _thread: int = 0
+    _counted: _Counted | None = None
+    _energies_j: Mapping[str, float] | None = None
     _started_s: float = 0.0
     _read: float = 0.0
     _start: float = 0.0
 
-    @property
-    def history(self) -> History:
-        """History in which it is recorded."""
-        return self._recorder.history
-
-    def __enter__(self) -> Self:
+    def __enter__(self) -> RunningRegion:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._recorder.end(self, None if kind is None else kind.__name__)
-
-
-class Recorder:
-    """Records runs with common options, in any number of threads."""
-
-    def __init__(
-        self,
-        history: History | str | Path | None,
-        selector: Chooser | None,
-        configuration: Configuration | None,
-        apply: Apply | None,
-        sensors: str | Meter | Metering,
-        counters: Sequence[str],
-    ) -> None:
-        if selector is not None and configuration is not None:
-            raise InputError("expected a selector or a configuration, found both")
-        if isinstance(counters, str):
-            raise InputError.of(field="counters", expected="a list of names", found=repr(counters))
-        self.history = history_of(history)
-        self._selector = selector
-        self._configuration = configuration
-        self._apply = apply
-        # A meter of the caller's that failed stays so; named ones are opened when a region begins.
-        self._sensors = metering_of(sensors) if isinstance(sensors, Meter) else sensors
-        self._counters = tuple(counters)
-
-    def begin(self, key: RegionKey) -> RunningRegion:
-        """Begin a run."""
-        metering = metering_of(self._sensors)
-        configuration = self._configuration
-        if self._selector is not None:
-            # Meters that stopped working were logged then.
-            if not metering.meters:
-                _log_no_power(metering)
-            configuration = self._selector.configuration(key)
-        if self._apply is not None:
-            apply_changed(key.name, self._apply, configuration)
-        running = RunningRegion(key, configuration, self, os.getpid())
-        if self._counters:
-            running._counted = counters_of(self._counters).read()
-        running._started_s = time.time()
-        running._read = time.perf_counter()
-        if metering.works:
-            running._energies_j = metering.read()
-        running._start = time.perf_counter()
-        return running
-
-    def end(self, running: RunningRegion, failure: str | None) -> None:
-        """End a run and record it."""
-        now = time.perf_counter()
-        if running._process != os.getpid():
-            return  # After a fork: the parent leaves the region.
-        metering, started = metering_of(self._sensors), running._energies_j
-        ended = metering.read() if started else ()
-        counters = NOTHING
-        if running._counted is not None:
-            counters = difference(running._counted, counters_of(self._counters).read())
-        metered_s, energy_j, powers_w, power_w = None, NOTHING, NOTHING, None
-        energies_j = tuple(map(_difference, started, ended))
-        if any(energies_j):
-            metered_s, energy_j = now - running._read, metering.by_domain(energies_j)
-            if failure is None:
-                pool = self.history.pool(running.key, running.configuration, metering)
-                powers_w = pool.add(metered_s, energies_j) or NOTHING
-                power_w = total_w(powers_w, metering.domains) if powers_w else None
-        duration_s = now - running._start if running.device_s is None else running.device_s
-        what = running.key, running.configuration, running._started_s, duration_s
-        run = RegionRun(*what, metered_s, energy_j, powers_w, power_w, counters, failure)
-        running.recorded = run
-        self.history.record(run)
-        if self._selector is not None and failure is None:
-            self._selector.observed(running.key, run)
-
-
-def _difference(
-    before: tuple[float, ...] | None, after: tuple[float, ...] | None
-) -> tuple[float, ...] | None:
-    """Return the energies between two readings; ``None`` if one is missing, or the meter decreased."""
-    if before is None or after is None:
-        return None
-    energies_j = tuple(map(sub, after, before))
-    return energies_j if all(energy_j >= 0 for energy_j in energies_j) else None
-
-
-def _log_no_power(metering: Metering) -> None:
-    reasons = f": {'; '.join(metering.reasons)}" if metering.reasons else ""
-    say_once(f"no sensor tells the power of regions, so no configuration can be chosen by it{reasons}")
+        self._region.end(self, None if kind is None else kind.__name__)
 
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_ENTERED: ContextVar[tuple[RunningRegion, ...]] = ContextVar("entered", default=())
 
 
 class Profiled:
@@ -305,6 +214,32 @@ class Profiled:
     call is a run. It is reentrant and thread-safe. Exceptions propagate; the run that one ends is recorded as
     failed.
 
+    Parameters
+    ----------
+    name
+        Name of the region.
+    arguments
+        What the work of a run depends on, for its key; of a decorated function, those of the call count.
+    history
+        File to which runs are appended; by default they are in memory only.
+    selector
+        Chooses the configuration of each run, such as a `crosscast.Selector`.
+    configuration
+        Configuration of all runs, instead of a selector.
+    apply
+        Called with the configuration of a run before it, if that or the function differs from the last one.
+    sensors
+        ``auto`` for all that work, ``rapl``, ``nvml``, ``nvml:UUID``, ``replay:PATH`` or ``none``.
+    counters
+        CPU counters to record.
+
+    Raises
+    ------
+    InputError
+        If arguments contradict each other, or the file cannot be a history.
+
+    Examples
+    --------
     >>> import crosscast
     >>> for _ in range(3):
     ...     with crosscast.profiled("sum", arguments=(1000,)) as run:
@@ -322,81 +257,117 @@ class Profiled:
         selector: Chooser | None = None,
         configuration: Configuration | None = None,
         apply: Apply | None = None,
-        sensors: str | Meter | Metering = "auto",
+        sensors: str | Metering = "auto",
         counters: Sequence[str] = (),
-        callers: int = 0,
     ) -> None:
-        if not isinstance(name, str) or not 0 < len(name) <= MOST_NAME:
-            raise InputError.of(
-                field="name", expected=f"a text of 1 to {MOST_NAME} characters", found=repr(name)
-            )
+        if not isinstance(name, str) or not name:
+            raise InputError.of(field="name", expected="a text", found=repr(name))
         if not isinstance(arguments, (tuple, list)):
             kind = type(arguments).__name__
             raise InputError(f"arguments of {name}: expected a tuple of them, found one of type {kind}")
-        if not 0 <= callers <= MOST_FRAMES:
-            raise InputError.of(
-                field="callers", expected=f"a number from 0 to {MOST_FRAMES}", found=f"{callers}"
-            )
-        self._name = name
-        self._arguments = arguments
-        self._callers = callers
-        self._recorder = Recorder(history, selector, configuration, apply, sensors, counters)
+        if selector is not None and configuration is not None:
+            raise InputError("expected a selector or a configuration, found both")
+        if isinstance(counters, str):
+            raise InputError.of(field="counters", expected="a list of names", found=repr(counters))
+        expect_known(counters, EVENTS, field="counters", words="some of")
+        self.history = history_of(history)  # History in which runs are recorded
+        self._name, self._arguments = name, arguments
+        self._selector, self._configuration, self._apply = selector, configuration, apply
+        self._sensors, self._counters = sensors, tuple(counters)
         self._open: list[RunningRegion] = []
 
-    @property
-    def history(self) -> History:
-        """History in which runs are recorded."""
-        return self._recorder.history
-
     def __enter__(self) -> RunningRegion:
-        key = self._key(self._arguments, sys._getframe(1))
-        running = self._recorder.begin(key)
+        running = self.begin(key_of(self._name, self._arguments, sys._getframe(1)))
+        running._thread = threading.get_ident()
         self._open.append(running)
-        _ENTERED.set((*_ENTERED.get(), running))
         return running
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        entered = _ENTERED.get()
-        # The one that this thread or asynchronous task entered last.
-        running = next((one for one in reversed(entered) if one in self._open), self._open[-1])
+        thread = threading.get_ident()
+        running = next(each for each in reversed(self._open) if each._thread == thread)
         self._open.remove(running)
-        _ENTERED.set(tuple([one for one in entered if one is not running]))
         running.__exit__(kind)
 
     def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
         """Record each call of a function as a run."""
-        for is_one, what in _IN_TURNS:
+        for is_one in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction):
             if is_one(function):
                 expected = "a function that runs from its begin to its end"
-                why = "which runs in turns with others: profile what it calls"
-                found = f"the {what} {function.__qualname__}, {why}"
+                found = f"the coroutine or generator {function.__qualname__}: profile what it calls"
                 raise InputError.of(field="profiled", expected=expected, found=found)
-        bind, recorder = inspect.signature(function).bind, self._recorder
+        bind = inspect.signature(function).bind
 
         @wraps(function)
         def profiled_call(*args: P.args, **kwargs: P.kwargs) -> T:
-            try:
-                bound = bind(*args, **kwargs)
-            except TypeError:
-                return function(*args, **kwargs)  # Raises the error.
+            bound = bind(*args, **kwargs)
             bound.apply_defaults()
-            with recorder.begin(self._key(bound.arguments.values(), sys._getframe(1))):
+            with self.begin(key_of(self._name, bound.arguments.values(), sys._getframe(1))):
                 return function(*args, **kwargs)
 
         return profiled_call
 
-    def _key(self, arguments: Iterable[object], frame: FrameType) -> RegionKey:
-        return RegionKey(self._name, arguments_of(arguments), site_of(frame, self._callers))
+    def begin(self, key: RegionKey) -> RunningRegion:
+        """Begin a run."""
+        metering, configuration = metering_of(self._sensors), self._configuration
+        if self._selector is not None:
+            if not metering.wholes:
+                why = f": {'; '.join(metering.reasons)}" if metering.reasons else ""
+                say_once(
+                    f"no sensor tells the power of regions, so no configuration can be chosen by it{why}"
+                )
+            configuration = self._selector.configuration(key)
+        if self._apply is not None:
+            _apply_changed(self._apply, configuration)
+        running = RunningRegion(key, configuration, self.history, self, metering)
+        if self._counters:
+            running._counted = _counters(self._counters).so_far()
+        running._started_s = time.time()
+        running._read = time.perf_counter()
+        running._energies_j = metering.read()
+        running._start = time.perf_counter()
+        return running
+
+    def end(self, running: RunningRegion, failure: str | None) -> None:
+        """End a run and record it."""
+        now = time.perf_counter()
+        before_j, metering = running._energies_j or NOTHING, running._metering
+        after_j = metering.read() if before_j else {}
+        counters: Mapping[str, float] = NOTHING
+        if running._counted is not None:
+            counters = difference(running._counted, _counters(self._counters).so_far())
+        metered_s = now - running._read if after_j else None
+        energy_j = {domain: energy - before_j[domain] for domain, energy in after_j.items()}
+        powers_w: Mapping[str, float] = NOTHING
+        if metered_s is not None and failure is None:
+            powers_w = metering.powers_w(running.key, running.configuration, metered_s, energy_j)
+        is_known = powers_w and all(domain in powers_w for domain in metering.wholes)
+        power_w = sum(powers_w[domain] for domain in metering.wholes) if is_known else None
+        duration_s = now - running._start if running.device_s is None else running.device_s
+        what = running.key, running.configuration, running._started_s, duration_s
+        run = RegionRun(*what, metered_s, energy_j, powers_w, power_w, counters, failure)
+        running.recorded = run
+        self.history.record(run)
+        if self._selector is not None and failure is None:
+            self._selector.observed(running.key, run)
 
 
-_IN_TURNS: tuple[tuple[Callable[[object], bool], str], ...] = (
-    (inspect.iscoroutinefunction, "coroutine"),
-    (inspect.isasyncgenfunction, "asynchronous generator"),
-    (inspect.isgeneratorfunction, "generator"),
-)
+def key_of(name: str, arguments: Iterable[object], frame: FrameType) -> RegionKey:
+    """Return the key of a region that a frame enters, or what has called a `contextlib.ExitStack`."""
+    while frame.f_globals.get("__name__") == "contextlib" and frame.f_back is not None:
+        frame = frame.f_back
+    site = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_qualname}:{frame.f_lineno}"
+    return RegionKey(name, tuple(map(described, arguments)), (site,))
 
-profiled = Profiled
-"""Public name of the class."""
+
+class RegionOptions(TypedDict, total=False):
+    """Options of regions, as of `Profiled`."""
+
+    history: History | str | Path | None
+    selector: Chooser | None
+    configuration: Configuration | None
+    apply: Apply | None
+    sensors: str | Metering
+    counters: Sequence[str]
 
 
 class ProfiledQueue:
@@ -410,8 +381,8 @@ class ProfiledQueue:
     queue
         A ``pyopencl.CommandQueue``. With profiling, times are those of the device's timer; else of the host,
         launch overhead included.
-    history, selector, configuration, apply, sensors, counters, callers
-        As of `Profiled`.
+    **options
+        `history`, `selector`, `configuration`, `apply`, `sensors` and `counters`, as of `profiled`.
 
     Raises
     ------
@@ -419,36 +390,18 @@ class ProfiledQueue:
         If arguments contradict each other, or the file cannot be a history.
     """
 
-    def __init__(
-        self,
-        queue: CommandQueue,
-        *,
-        history: History | str | Path | None = None,
-        selector: Chooser | None = None,
-        configuration: Configuration | None = None,
-        apply: Apply | None = None,
-        sensors: str | Meter | Metering = "auto",
-        counters: Sequence[str] = (),
-        callers: int = 0,
-    ) -> None:
+    def __init__(self, queue: CommandQueue, **options: Unpack[RegionOptions]) -> None:
         # Imported here: other regions need no OpenCL.
         from crosscast.measure.opencl import TIMES_COMMANDS, duration_s
 
         self.queue = queue
         self._duration_s = duration_s
         self._has_timer = bool(queue.properties & TIMES_COMMANDS)
-        self._recorder = Recorder(history, selector, configuration, apply, sensors, counters)
-        self._callers = callers
+        self._region = Profiled("launch", **options)
+        self.history = self._region.history  # History in which launches are recorded
 
     def __getattr__(self, name: str) -> Any:
-        if name == "queue":  # An object that is being copied has no queue yet.
-            raise AttributeError(name)
         return getattr(self.queue, name)
-
-    @property
-    def history(self) -> History:
-        """History in which launches are recorded."""
-        return self._recorder.history
 
     def launch(
         self,
@@ -456,17 +409,16 @@ class ProfiledQueue:
         global_size: Sequence[int],
         local_size: Sequence[int] | None,
         *args: KernelArg,
-        **options: Unpack[EnqueueOptions],
+        **options: Any,
     ) -> Event:
-        """Launch a kernel and wait for its end.
+        """Launch a kernel, with options of PyOpenCL, and wait for its end.
 
         The run's key has the kernel's name, and the sizes before the arguments.
         """
         sizes = tuple(global_size), None if local_size is None else tuple(local_size)
-        arguments = arguments_of((*sizes, *args))
-        key = RegionKey(kernel.function_name, arguments, site_of(sys._getframe(1), self._callers))
+        key = key_of(kernel.function_name, (*sizes, *args), sys._getframe(1))
         self.queue.finish()
-        with self._recorder.begin(key) as running:
+        with self._region.begin(key) as running:
             event = kernel(self.queue, *sizes, *args, **options)
             event.wait()
             if self._has_timer:
