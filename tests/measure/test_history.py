@@ -2,10 +2,10 @@
 
 import errno
 import logging
-import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from textwrap import dedent
 
@@ -18,6 +18,7 @@ from support.examples import one_in
 from support.measuring import run_of
 from support.refusals import refusal
 
+KEY = RegionKey("a")
 BEGIN = """
 import atexit, os, signal, sys, threading, time
 import crosscast
@@ -72,6 +73,15 @@ def test_a_program_that_ends_leaves_runs(program: str, status: int, names: list[
     assert (found, names_in(path)) == (status, names), errors
 
 
+def test_threads_write_whole_lines(tmp_path: Path) -> None:
+    history = History(tmp_path / "runs.jsonl")
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: history.record(run_of(KEY, float(number))), range(200)))
+    assert sorted(run.duration_s for run in read_history(tmp_path / "runs.jsonl").runs(KEY)) == list(
+        range(200)
+    )
+
+
 def test_regions_bring_nothing_heavy(tmp_path: Path) -> None:
     program = """
     heavy = {"numpy", "pyarrow", "pyopencl", "pynvml", "rich", "cyclopts"} & sys.modules.keys()
@@ -93,9 +103,6 @@ def test_the_example_shows_its_history(tmp_path: Path) -> None:
     assert sorted(len(history.runs(key)) for key in keys) == [1, 1, 200, 200]
 
 
-KEY = RegionKey("a")
-
-
 def test_a_process_has_one_history_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     history = history_of("runs.jsonl")
@@ -115,12 +122,12 @@ def test_a_file_that_is_no_history_is_refused_before_anything_is_written(tmp_pat
 def test_a_file_that_cannot_be_written_is_said_once_and_stops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def full(file: int, line: bytes) -> int:
+    def full(path: Path, mode: str, buffering: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     path = tmp_path / "runs.jsonl"
     history = History(path)
-    monkeypatch.setattr(os, "write", full)
+    monkeypatch.setattr(Path, "open", full)
     with caplog.at_level(logging.WARNING, "crosscast"):
         for _ in range(3):
             history.record(run_of(KEY))

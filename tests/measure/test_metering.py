@@ -10,7 +10,7 @@ import pytest
 import crosscast
 from crosscast.measure.cpu_counters import Counters, CounterValue
 from crosscast.measure.regions.history import RegionKey
-from crosscast.measure.regions.recorder import Metering, difference, metering_of
+from crosscast.measure.regions.recorder import Metering, metering_of
 from support.measuring import FakePerf, SteadySensor
 
 pytestmark = pytest.mark.usefixtures("own_process")
@@ -31,16 +31,19 @@ def stepping() -> FakePerf:
 
 def test_what_was_counted_between_two_readings_is_told_by_event() -> None:
     counting = Counters(perf=stepping(), events=["instructions", "cache_misses"]).__enter__()
-    before, after = counting.so_far(), counting.so_far()
+    before = counting.so_far()
     assert before.keys() == {"instructions"}
     threads = len(before["instructions"])
     # Each thread's counter went on by as many steps as there are threads, and counts half of the time.
-    assert difference(before, after) == {"instructions": 2 * 10 * threads**2}
+    assert counting.since(before) == {"instructions": 2 * 10 * threads**2}
 
 
 def test_counters_that_were_all_taken_are_absent() -> None:
-    before, after = {"cycles": [CounterValue(5, 100, 50)]}, {"cycles": [CounterValue(5, 300, 50)]}
-    assert not difference(before, after)
+    readings = iter([CounterValue(5, 100, 50), CounterValue(5, 300, 50)])
+    perf = FakePerf(lambda event, thread: next(readings))
+    perf.enable = lambda descriptor: None  # type: ignore[method-assign]
+    counting = Counters(perf=perf, threads=[1], events=["cycles"]).__enter__()
+    assert not counting.since(counting.so_far())
 
 
 def test_sensors_of_a_name_are_opened_once(tmp_path: Path) -> None:
@@ -60,7 +63,7 @@ class Pool:
         self.metering._last_j.clear()  # Ends its thread.
 
     def add(self, time_s: float, **energy_j: float) -> dict[str, float]:
-        return dict(self.metering.powers_w(RegionKey("a"), None, time_s, energy_j))
+        return dict(self.metering.powers_w((RegionKey("a"), None), time_s, energy_j))
 
 
 def test_a_long_run_has_its_own_power() -> None:

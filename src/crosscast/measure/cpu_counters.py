@@ -193,6 +193,16 @@ class Counters:
             for name, opened in self._opened.items()
         }
 
+    def since(self, before: Mapping[str, Sequence[CounterValue]]) -> dict[str, int | float]:
+        """Return the counts by event between an earlier reading inside of the block and now."""
+        counts = {}
+        for name, ends in self.so_far().items():
+            pairs = zip(before[name], ends, strict=True)
+            steps = [CounterValue(*(now - then for then, now in zip(*pair, strict=True))) for pair in pairs]
+            if (value := added_up(name, steps)) is not None:
+                counts[name] = value
+        return counts
+
     def _descriptors(self) -> list[int]:
         return [descriptor for opened in self._opened.values() for descriptor in opened.values()]
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import re
 import sys
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from numbers import Integral, Real
 from pathlib import Path
 from types import MappingProxyType
@@ -115,16 +114,15 @@ class RegionRun(NamedTuple):
 
 
 class History:
-    """Runs of regions by key, in the order in which they ended; those of a process are appended to a file.
+    """Runs of regions by key, in the order in which they ended; each is appended to a file, if any.
 
-    All methods are thread-safe.
+    So many runs of each key are kept in memory. All methods are thread-safe.
     """
 
     def __init__(self, path: Path | None = None, most_runs: int | None = 1000) -> None:
         self.path = path
-        self._most_runs = most_runs  # Runs of each key in memory
         self._lock = threading.RLock()
-        self._runs: dict[RegionKey, deque[RegionRun]] = {}
+        self._runs: defaultdict[RegionKey, deque[RegionRun]] = defaultdict(partial(deque, maxlen=most_runs))
         if path is not None:
             self._begin = _begin(path)
 
@@ -136,20 +134,14 @@ class History:
     def record(self, run: RegionRun) -> None:
         """Add a run, and append it to the file."""
         with self._lock:
-            runs = self._runs.get(run.key)
-            if runs is None:
-                runs = self._runs[run.key] = deque(maxlen=self._most_runs)
-            runs.append(run)
+            self._runs[run.key].append(run)
             if self.path is not None:
                 self._append(self.path, self._begin + to_line(run))
 
     def _append(self, path: Path, line: bytes) -> None:
         try:
-            file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            try:
-                os.write(file, line)
-            finally:
-                os.close(file)
+            with path.open("ab", buffering=0) as file:
+                file.write(line)
             self._begin = b""
         except OSError as error:
             self.path = None
@@ -326,8 +318,7 @@ def _begin(path: Path) -> bytes:
     """Return what to write before the first run: the end of an incomplete line; refuse what is no history."""
     try:
         with path.open("a+b") as file:
-            size = file.tell()
-            file.seek(max(size - 1, 0))
+            file.seek(max(file.tell() - 1, 0))
             last = file.read()
     except OSError as error:
         raise InputError(f"{path}: cannot write the history ({error.strerror})") from error

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypedDict, TypeVar, 
 from crosscast.data.configuration import Configuration
 from crosscast.data.schema import device_domains
 from crosscast.errors import InputError, SensorFault, expect_known
-from crosscast.measure.cpu_counters import EVENTS, Counters, CounterValue, added_up
+from crosscast.measure.cpu_counters import EVENTS, Counters, CounterValue
 from crosscast.measure.energy import Sensor
 from crosscast.measure.regions.history import NOTHING, History, RegionKey, RegionRun, described, say_once
 from crosscast.measure.sensors import open_sensors
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pyopencl import CommandQueue, Event, Kernel
     from pyopencl.typing import KernelArg
 
-
 _STANDARD_ERROR = 0.05
+_Work = tuple[RegionKey, Configuration | None]
 
 
 class Metering:
@@ -43,7 +43,7 @@ class Metering:
         delays_s = [each.resolution_s + (0.0 if each.is_quick else each.interval_s) for each in sensors]
         self._resolution_s = max(delays_s, default=0.0)
         self._lock = threading.Lock()
-        self._sums: dict[tuple[RegionKey, Configuration | None], tuple[int, float, dict[str, float]]] = {}
+        self._sums: dict[_Work, tuple[int, float, dict[str, float]]] = {}
         self._last_j: dict[Sensor, tuple[float, ...]] = {}  # Of those that work
         for sensor, delay_s in zip(sensors, delays_s, strict=True):
             self._last_j[sensor] = ()
@@ -74,13 +74,7 @@ class Metering:
             energies_j.update(zip(sensor.domains, read_j, strict=False))  # None of one that has failed
         return energies_j
 
-    def powers_w(
-        self,
-        key: RegionKey,
-        configuration: Configuration | None,
-        metered_s: float,
-        energy_j: dict[str, float],
-    ) -> Mapping[str, float]:
+    def powers_w(self, work: _Work, metered_s: float, energy_j: Mapping[str, float]) -> Mapping[str, float]:
         """Return the power of each domain over a run, and those before it without one; none if inaccurate.
 
         A counter that updates every `r` seconds is read up to `r` late, at both ends of a run: two uniform
@@ -88,13 +82,13 @@ class Metering:
         the power has the relative standard error ``r √(n/6) / t``. It is returned once that is at most 5 %.
         """
         with self._lock:
-            runs, time_s, sums_j = self._sums.pop((key, configuration), (0, 0.0, {}))
+            runs, time_s, sums_j = self._sums.pop(work, (0, 0.0, {}))
             if sums_j.keys() != energy_j.keys():  # A sensor has failed since.
                 runs, time_s, sums_j = 0, 0.0, dict.fromkeys(energy_j, 0.0)
             runs, time_s = runs + 1, time_s + metered_s
             sums_j = {domain: sums_j[domain] + energy for domain, energy in energy_j.items()}
             if time_s <= self._resolution_s * math.sqrt(runs / 6) / _STANDARD_ERROR:
-                self._sums[key, configuration] = runs, time_s, sums_j
+                self._sums[work] = runs, time_s, sums_j
                 return NOTHING
         # Counters may stand still, as in virtual machines.
         return {domain: energy / time_s for domain, energy in sums_j.items() if energy > 0}
@@ -112,24 +106,10 @@ def metering_of(sensors: str | Metering) -> Metering:
     return _OPENED[sensors]
 
 
-_Counted = Mapping[str, Sequence[CounterValue]]
-
-
 @cache
 def _counters(events: tuple[str, ...]) -> Counters:
     """Count in all threads there are, and in those that they start, until the process ends."""
     return Counters(events=events).__enter__()
-
-
-def difference(before: _Counted, after: _Counted) -> dict[str, float]:
-    """Return the counts between two readings, by event."""
-    counts = {}
-    for name, ends in after.items():
-        pairs = zip(before[name], ends, strict=True)
-        steps = [CounterValue(*(now - then for then, now in zip(*pair, strict=True))) for pair in pairs]
-        if (value := added_up(name, steps)) is not None:
-            counts[name] = value
-    return counts
 
 
 _HISTORIES: dict[str, History] = {}
@@ -165,17 +145,17 @@ def _apply_changed(apply: Apply, configuration: Configuration | None) -> None:
 
 
 class Chooser(Protocol):
-    """Chooses the configuration of each run from earlier ones; several threads may call it at once."""
+    """Chooses the configuration of each run from earlier ones; several threads may call it at once.
+
+    A run without `RegionRun.energy_j` had no sensor. One with it and without `RegionRun.power_w` was too
+    short for an accurate power, to which further runs in the same configuration contribute.
+    """
 
     def configuration(self, key: RegionKey) -> Configuration | None:
         """Choose the configuration of a region's next run; ``None`` is the default."""
 
     def observed(self, key: RegionKey, run: RegionRun) -> None:
-        """Observe a run that has ended and did not fail.
-
-        Without `RegionRun.energy_j` no sensor works. With it and without `RegionRun.power_w` the run was too
-        short for an accurate power, to which further runs in the same configuration contribute.
-        """
+        """Observe a run that has ended and did not fail."""
 
 
 @dataclass(slots=True, eq=False)
@@ -190,7 +170,7 @@ class RunningRegion:
     device_s: float | None = None  # Time by the device in seconds; by default the host's counts
     recorded: RegionRun | None = None  # The recorded run; `None` before the region is left
     _thread: int = 0
-    _counted: _Counted | None = None
+    _counted: Mapping[str, Sequence[CounterValue]] | None = None
     _energies_j: Mapping[str, float] | None = None
     _started_s: float = 0.0
     _read: float = 0.0
@@ -311,10 +291,8 @@ class Profiled:
         metering, configuration = metering_of(self._sensors), self._configuration
         if self._selector is not None:
             if not metering.wholes:
-                why = f": {'; '.join(metering.reasons)}" if metering.reasons else ""
-                say_once(
-                    f"no sensor tells the power of regions, so no configuration can be chosen by it{why}"
-                )
+                what = "no sensor tells the power of regions, so no configuration can be chosen by it"
+                say_once(": ".join([what, *filter(None, ["; ".join(metering.reasons)])]))
             configuration = self._selector.configuration(key)
         if self._apply is not None:
             _apply_changed(self._apply, configuration)
@@ -334,12 +312,12 @@ class Profiled:
         after_j = metering.read() if before_j else {}
         counters: Mapping[str, float] = NOTHING
         if running._counted is not None:
-            counters = difference(running._counted, _counters(self._counters).so_far())
+            counters = _counters(self._counters).since(running._counted)
         metered_s = now - running._read if after_j else None
         energy_j = {domain: energy - before_j[domain] for domain, energy in after_j.items()}
         powers_w: Mapping[str, float] = NOTHING
         if metered_s is not None and failure is None:
-            powers_w = metering.powers_w(running.key, running.configuration, metered_s, energy_j)
+            powers_w = metering.powers_w((running.key, running.configuration), metered_s, energy_j)
         is_known = powers_w and all(domain in powers_w for domain in metering.wholes)
         power_w = sum(powers_w[domain] for domain in metering.wholes) if is_known else None
         duration_s = now - running._start if running.device_s is None else running.device_s
