@@ -151,7 +151,8 @@ class RaplSensor(CounterSensor):
         self._zones = zones = _working_zones(root)
         # Opening the files each time would take longer than reading them.
         self._files = [os.open(zone.file, os.O_RDONLY | os.O_CLOEXEC) for zone in zones]
-        weakref.finalize(self, _close, self._files)
+        # Not at exit, when threads of regions may still read.
+        weakref.finalize(self, _close, self._files).atexit = False
         # A wrap-around shows as a decrease only if less than one range has passed. Half of it leaves time for
         # a thread that wakes late.
         ranges_j = [zone.range_uj * MICRO for zone in zones if zone.range_uj is not None]

@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, wraps
 from pathlib import Path
 from types import FrameType
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypedDict, TypeVar, 
 from crosscast.data.configuration import Configuration
 from crosscast.data.schema import device_domains
 from crosscast.errors import InputError, SensorFault, expect_known
-from crosscast.measure.cpu_counters import EVENTS, Counters, CounterValue
+from crosscast.measure.cpu_counters import EVENTS, Counters
 from crosscast.measure.energy import Sensor
 from crosscast.measure.regions.history import NOTHING, History, RegionKey, RegionRun, described, say_once
 from crosscast.measure.sensors import open_sensors
@@ -53,9 +52,10 @@ class Metering:
                 threading.Thread(target=self._poll, args=[sensor], name="crosscast", daemon=True).start()
 
     def _poll(self, sensor: Sensor) -> None:
+        time.sleep(sensor.interval_s)
         while sensor in self._last_j:
-            time.sleep(sensor.interval_s)
             self._read(sensor)
+            time.sleep(sensor.interval_s)
 
     def _read(self, sensor: Sensor) -> tuple[float, ...]:
         try:
@@ -158,29 +158,54 @@ class Chooser(Protocol):
         """Observe a run that has ended and did not fail."""
 
 
-@dataclass(slots=True, eq=False)
 class RunningRegion:
-    """A run that has begun; it ends with its ``with`` block."""
+    """A run of a region, which lasts as long as its ``with`` block."""
 
-    key: RegionKey
     configuration: Configuration | None  # `None` if unknown
-    history: History  # History in which it is recorded
-    _region: Profiled
-    _metering: Metering
-    device_s: float | None = None  # Time by the device in seconds; by default the host's counts
-    recorded: RegionRun | None = None  # The recorded run; `None` before the region is left
-    _thread: int = 0
-    _counted: Mapping[str, Sequence[CounterValue]] | None = None
-    _energies_j: Mapping[str, float] | None = None
-    _started_s: float = 0.0
-    _read: float = 0.0
-    _start: float = 0.0
+
+    def __init__(self, region: Profiled, key: RegionKey) -> None:
+        self.key, self.history = key, region.history
+        self.device_s: float | None = None  # Time by the device in seconds; by default the host's counts
+        self.recorded: RegionRun | None = None  # The recorded run; `None` before the region is left
+        self.thread = threading.get_ident()
+        self._region = region
 
     def __enter__(self) -> RunningRegion:
+        region, self._metering = self._region, metering_of(self._region.sensors)
+        self.configuration = region.configuration
+        if region.selector is not None:
+            if not self._metering.wholes:
+                what = "no sensor tells the power of regions, so no configuration can be chosen by it"
+                say_once(": ".join([what, *filter(None, ["; ".join(self._metering.reasons)])]))
+            self.configuration = region.selector.configuration(self.key)
+        if region.apply is not None:
+            _apply_changed(region.apply, self.configuration)
+        self._counted = _counters(region.counters).so_far() if region.counters else {}
+        self._started_s = time.time()
+        self._read = time.perf_counter()
+        self._energies_j = self._metering.read()
+        self._start = time.perf_counter()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._region.end(self, None if kind is None else kind.__name__)
+        now = time.perf_counter()
+        region, metering, before_j = self._region, self._metering, self._energies_j
+        after_j = metering.read() if before_j else {}
+        counters = _counters(region.counters).since(self._counted) if self._counted else NOTHING
+        metered_s = now - self._read if after_j else None
+        energy_j = {domain: energy - before_j[domain] for domain, energy in after_j.items()}
+        powers_w: Mapping[str, float] = NOTHING
+        if metered_s is not None and kind is None:
+            powers_w = metering.powers_w((self.key, self.configuration), metered_s, energy_j)
+        is_known = powers_w and all(domain in powers_w for domain in metering.wholes)
+        power_w = sum(powers_w[domain] for domain in metering.wholes) if is_known else None
+        duration_s = now - self._start if self.device_s is None else self.device_s
+        what = self.key, self.configuration, self._started_s, duration_s, metered_s
+        failure = None if kind is None else kind.__name__
+        self.recorded = run = RegionRun(*what, energy_j, powers_w, power_w, counters, failure)
+        self.history.record(run)
+        if region.selector is not None and kind is None:
+            region.selector.observed(self.key, run)
 
 
 P = ParamSpec("P")
@@ -251,20 +276,20 @@ class Profiled:
             raise InputError.of(field="counters", expected="a list of names", found=repr(counters))
         expect_known(counters, EVENTS, field="counters", words="some of")
         self.history = history_of(history)  # History in which runs are recorded
-        self._name, self._arguments = name, arguments
-        self._selector, self._configuration, self._apply = selector, configuration, apply
-        self._sensors, self._counters = sensors, tuple(counters)
+        self.name, self.arguments = name, arguments
+        self.selector, self.configuration, self.apply = selector, configuration, apply
+        self.sensors, self.counters = sensors, tuple(counters)
         self._open: list[RunningRegion] = []
 
     def __enter__(self) -> RunningRegion:
-        running = self.begin(key_of(self._name, self._arguments, sys._getframe(1)))
-        running._thread = threading.get_ident()
+        key = key_of(self.name, self.arguments, sys._getframe(1))
+        running = RunningRegion(self, key).__enter__()
         self._open.append(running)
         return running
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         thread = threading.get_ident()
-        running = next(each for each in reversed(self._open) if each._thread == thread)
+        running = next(each for each in reversed(self._open) if each.thread == thread)
         self._open.remove(running)
         running.__exit__(kind)
 
@@ -281,52 +306,10 @@ class Profiled:
         def profiled_call(*args: P.args, **kwargs: P.kwargs) -> T:
             bound = bind(*args, **kwargs)
             bound.apply_defaults()
-            with self.begin(key_of(self._name, bound.arguments.values(), sys._getframe(1))):
+            with RunningRegion(self, key_of(self.name, bound.arguments.values(), sys._getframe(1))):
                 return function(*args, **kwargs)
 
         return profiled_call
-
-    def begin(self, key: RegionKey) -> RunningRegion:
-        """Begin a run."""
-        metering, configuration = metering_of(self._sensors), self._configuration
-        if self._selector is not None:
-            if not metering.wholes:
-                what = "no sensor tells the power of regions, so no configuration can be chosen by it"
-                say_once(": ".join([what, *filter(None, ["; ".join(metering.reasons)])]))
-            configuration = self._selector.configuration(key)
-        if self._apply is not None:
-            _apply_changed(self._apply, configuration)
-        running = RunningRegion(key, configuration, self.history, self, metering)
-        if self._counters:
-            running._counted = _counters(self._counters).so_far()
-        running._started_s = time.time()
-        running._read = time.perf_counter()
-        running._energies_j = metering.read()
-        running._start = time.perf_counter()
-        return running
-
-    def end(self, running: RunningRegion, failure: str | None) -> None:
-        """End a run and record it."""
-        now = time.perf_counter()
-        before_j, metering = running._energies_j or NOTHING, running._metering
-        after_j = metering.read() if before_j else {}
-        counters: Mapping[str, float] = NOTHING
-        if running._counted is not None:
-            counters = _counters(self._counters).since(running._counted)
-        metered_s = now - running._read if after_j else None
-        energy_j = {domain: energy - before_j[domain] for domain, energy in after_j.items()}
-        powers_w: Mapping[str, float] = NOTHING
-        if metered_s is not None and failure is None:
-            powers_w = metering.powers_w((running.key, running.configuration), metered_s, energy_j)
-        is_known = powers_w and all(domain in powers_w for domain in metering.wholes)
-        power_w = sum(powers_w[domain] for domain in metering.wholes) if is_known else None
-        duration_s = now - running._start if running.device_s is None else running.device_s
-        what = running.key, running.configuration, running._started_s, duration_s
-        run = RegionRun(*what, metered_s, energy_j, powers_w, power_w, counters, failure)
-        running.recorded = run
-        self.history.record(run)
-        if self._selector is not None and failure is None:
-            self._selector.observed(running.key, run)
 
 
 def key_of(name: str, arguments: Iterable[object], frame: FrameType) -> RegionKey:
@@ -396,7 +379,7 @@ class ProfiledQueue:
         sizes = tuple(global_size), None if local_size is None else tuple(local_size)
         key = key_of(kernel.function_name, (*sizes, *args), sys._getframe(1))
         self.queue.finish()
-        with self._region.begin(key) as running:
+        with RunningRegion(self._region, key) as running:
             event = kernel(self.queue, *sizes, *args, **options)
             event.wait()
             if self._has_timer:
