@@ -251,7 +251,7 @@ def test_a_missing_extra_is_said_before_anything_runs(
 def test_a_file_that_can_no_longer_be_written_is_a_sentence(
     command: Command, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    monkeypatch.setattr(commands, "check_file", lambda *_: Path("taken.parquet").mkdir())
+    monkeypatch.setattr(commands.output, "check_file", lambda *_: Path("taken.parquet").mkdir())
     assert command("k.toml", "--json", "--parquet", "taken.parquet") == 2
     output = capsys.readouterr()
     assert json.loads(output.out)["kernel"] == "k"

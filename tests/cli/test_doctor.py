@@ -8,11 +8,8 @@ from pathlib import Path
 import pytest
 
 from crosscast.characterization import toolchain
-from crosscast.characterization.engine import runtime_objects
 from crosscast.cli import main
-from crosscast.commands.doctor import _warm
 from crosscast.errors import EnvironmentFault
-from crosscast.tracing.program import layer_library
 
 Output = pytest.CaptureFixture[str]
 
@@ -68,17 +65,3 @@ def test_without_a_compiler_it_fails_and_still_says_the_rest(
     found = findings(capsys, code=1)
     assert found["compiler"] == ("failed", "the kernel compiler is missing")
     assert found["models"][0] == "ok"
-
-
-@pytest.mark.system
-def test_all_that_is_compiled_on_first_use_is_compiled_ahead(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
-) -> None:
-    monkeypatch.setattr(toolchain, "cache_dir", lambda: tmp_path)
-    monkeypatch.setattr(runtime_objects, "_BUILT", tmp_path / "none came with the package")
-    _warm()
-    assert "crosscast: compiling layer, which is done once" in capsys.readouterr().err
-    made = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    assert len([path for path in made if path.suffix == ".o"]) > 5
-    layer_library(pytest.fail)
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == made

@@ -29,99 +29,90 @@ _ABOUT = "Predict run time and power on devices and configurations you have not 
 
 COMMANDS = {
     "characterize": (
-        "crosscast.cli.profiles:characterize",
+        "profiles:Characterize",
         "Profile each kernel launch of FILE, independently of any device.",
     ),
     "capture": (
-        "crosscast.cli.profiles:capture",
+        "profiles:Capture",
         "Run a program, unchanged, and record its kernel launches and transfers.",
     ),
     "embed": (
-        "crosscast.cli.profiles:embed",
+        "profiles:Embed",
         "Write the profiles of a kernel's launches into its source as a comment, and into a SPIR-V module.",
     ),
     "doctor": (
-        "crosscast.cli.machine:doctor",
+        "machine:Doctor",
         "Check this installation and machine: compiler, extras, OpenCL, caches, models, sensors, load.",
     ),
     "devices": (
-        "crosscast.cli.machine:devices_app",
+        "machine:devices_app",
         "List the devices of this machine, say what is known of a device, and compare two.",
     ),
-    "measure": (
-        "crosscast.cli.machine:measure_app",
-        "Measure the kernels of WHAT on an OpenCL device, in repeated runs.",
-    ),
+    "measure": ("machine:measure_app", "Measure the kernels of WHAT on an OpenCL device, in repeated runs."),
     "corun": (
-        "crosscast.cli.corun:app",
+        "corun:app",
         "Profile applications, measure mixes that share a device, and translate times between devices.",
     ),
     "compare": (
-        "crosscast.cli.profiles:compare",
+        "profiles:Compare",
         "Compare two profiles, datasets, models or schedules, and fail where a change is too large.",
     ),
-    "dataset": (
-        "crosscast.cli.dataset:app",
-        "Import, build, merge and describe datasets.",
-    ),
+    "dataset": ("dataset:app", "Import, build, merge and describe datasets."),
     "train": (
-        "crosscast.cli.models:train_app",
+        "models:train_app",
         "Train a model, cross-validate it by application, and save it with a card of its errors.",
     ),
     "models": (
-        "crosscast.cli.models:models",
+        "models:Models",
         "List the models that come with Crosscast and your own, or say all about one.",
     ),
     "calibrate": (
-        "crosscast.cli.machine:calibrate",
+        "machine:Calibrate",
         "Measure a device of this machine, so that forecasts, verdicts and choices know it by its name.",
     ),
     "predict": (
-        "crosscast.cli.predict:app",
+        "predict:app",
         "Predict run time, relative time, or slowdowns of co-runners, with prediction intervals.",
     ),
     "explain": (
-        "crosscast.cli.profiles:explain",
+        "profiles:Explain",
         "Say what bounds a kernel on a device: memory, compute, launch or latency; why, and what to try.",
     ),
     "tune": (
-        "crosscast.cli.decide:tune",
+        "decide:Tune",
         "Rank the variants of a kernel by forecast time on devices, or measure the most promising here.",
     ),
     "choose": (
-        "crosscast.cli.decide:choose_app",
+        "decide:choose_app",
         "Choose device, clocks, caps or threads for a kernel under a power cap, from two sample runs.",
     ),
     "colocate": (
-        "crosscast.cli.decide:colocate",
+        "decide:ColocateJobs",
         "Recommend which jobs to co-locate on a device, for the least total time (docs/corun.md).",
     ),
     "evaluate": (
-        "crosscast.cli.evaluate:app",
+        "evaluate:app",
         "Evaluate models on held-out data, beside trivial baselines, with bootstrap intervals.",
     ),
     "reproduce": (
-        "crosscast.cli.evaluate:reproduce",
+        "evaluate:Reproduce",
         "Reproduce the tables and figures of a published study, beside our models where they apply.",
     ),
     "serve": (
-        "crosscast.cli.service:serve",
+        "service:Serve",
         "Answer forecasts, choices and co-location plans over a Unix socket or TCP (docs/service.md).",
     ),
-    "hooks": (
-        "crosscast.cli.service:hooks_app",
-        "Write hooks for Slurm, units for systemd, or a dashboard for Grafana.",
-    ),
+    "hooks": ("service:hooks_app", "Write hooks for Slurm, units for systemd, or a dashboard for Grafana."),
     "report": (
-        "crosscast.cli.service:report",
+        "service:WriteReport",
         "Report on a recorded program, or write a page about a dataset and how well its times are predicted.",
     ),
     "simulate": (
-        "crosscast.cli.simulate:app",
+        "simulate:app",
         "Simulate a cluster: scheduling policies on a trace of jobs, or placements of jobs on machines.",
     ),
 }
-"""Definition of each command, and the first sentence of its help, in the order of a project's work."""
+"""Where each command is declared, and the first sentence of its help, in the order of a project's work."""
 
 
 def listed() -> str:
@@ -155,7 +146,7 @@ def command_line() -> cyclopts.App:
         suppress_keyboard_interrupt=False,
     )
     for name, (definition, _) in COMMANDS.items():
-        app.command(definition, name=name)
+        app.command(f"crosscast.cli.{definition}", name=name)
     app.command("crosscast.cli.machine:install_completion", name="--install-completion")
     return app
 
@@ -299,23 +290,27 @@ def _print_list(words: Sequence[str]) -> int:
 def _run(words: Sequence[str]) -> int:
     """Parse a command and run it."""
     # Imported here, so that `import crosscast.cli` stays as fast as `import crosscast`.
+    import importlib
     import logging
 
     import cyclopts
 
-    from crosscast.cli.options import TYPED, Typed
+    from crosscast.cli.options import TYPED, WORK, Typed
 
     app = command_line()
     TYPED.set(Typed(words))
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(logging.Formatter("crosscast: warning: %(message)s"))
     try:
-        code = app(words, exit_on_error=False, print_error=False, result_action="return_value")
+        chosen = app(words, exit_on_error=False, print_error=False, result_action="return_value")
+        if (work := WORK.get(type(chosen))) is None:
+            return 0
+        code: int | None = importlib.import_module("crosscast.commands.output").run(chosen, work)
     except cyclopts.CycloptsError as error:
         return _fail(misuse(error, app, words), BAD_USAGE)
     except InputError as error:
         return _fail(in_options(error, app, words), 1 if _is_full(error) else error.exit_code)
-    return code if isinstance(code, int) else 0
+    return code or 0
 
 
 @contextmanager

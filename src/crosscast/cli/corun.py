@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,21 +10,60 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli import COMMANDS
-from crosscast.cli.options import OUTPUT, Flag, JsonFlag, Numbers, Output, Whole, options, runs
+from crosscast.cli.options import OUTPUT, Flag, JsonFlag, NamesOr, Numbers, Output, Paths, Whole, command
+
+app = cyclopts.App(name="corun", help=COMMANDS["corun"][1])
 
 
-@options
-class CorunCampaignOptions:
-    """Options of `crosscast corun campaign`."""
+@command("corun.profile", app)
+class CorunProfile:
+    """Profile an application on a device: alone, and beside each of three stressors.
 
+    WHAT is a launch file (`.toml`, `.sim`), or with `--size` an application: one of the suite or a folder of
+    your own (docs/suite.md). Results go to a file that `crosscast predict corun` and
+    `crosscast colocate` read; docs/corun.md says what each number means.
+    """
+
+    what: str
+    """Launch file, or name or folder of an application."""
+    _: KW_ONLY
+    device: str | None = None
+    """Id of the device, as `crosscast devices` shows it; by default the first one."""
+    size: Literal["tiny", "small", "medium", "large"] | None = None
+    """Size of the application's problem."""
+    out: Path | None = None
+    """File to write; by default the name of the application and its size with `.json`, here."""
+    no_instruction_mix: Flag = False
+    """Do not characterize the application for its instruction mix, which takes long for large problems."""
+    round_s: Annotated[float, Parameter(name="--round-time")] = 0.2
+    """Minimum time of a job in isolation, in seconds: runs of the application are repeated to fill it."""
+    jobs: Whole = 3
+    """Whole jobs of each co-runner, at least, that are timed while all run."""
+    sensor: str = "auto"
+    """Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`."""
+    timeout: float = 60.0
+    """Seconds without an answer after which an application is recorded as failed."""
+    output: Output = OUTPUT
+
+
+@command("corun.campaign", app)
+class CorunCampaign:
+    """Measure applications in isolation, beside stressors, and in mixes, into a dataset.
+
+    An interrupted campaign resumes when the same command is run again; one with more sizes, applications or
+    mixes adds to the dataset. Failures are recorded, and the campaign continues; the exit code is
+    1 then.
+    """
+
+    _: KW_ONLY
     out: Path
     """Folder of the dataset."""
     device: str | None = None
     """Id of the device, as `crosscast devices` shows it; by default the first one."""
-    suite: str = "all"
+    suite: NamesOr = ("all",)
     """Applications, separated by commas: `all`, folders of your own (docs/suite.md), or names of the
     suite."""
-    sizes: str = "tiny,small"
+    sizes: NamesOr = ("tiny", "small")
     """Problem sizes, separated by commas: `tiny`, `small`, `medium`, `large`. A mix may have several."""
     mixes: Numbers | None = None
     """Numbers of applications in a mix, separated by commas; one application may be in it several times. By
@@ -48,58 +88,20 @@ class CorunCampaignOptions:
     json: JsonFlag = False
 
 
-@runs("corun")
-def campaign(*, options: CorunCampaignOptions) -> None:
-    """Measure applications in isolation, beside stressors, and in mixes, into a dataset.
+@command("mixes.translate", app)
+class CorunTranslate:
+    """Fit a line that translates times on one device to times on another, and save it as a card.
 
-    An interrupted campaign resumes when the same command is run again; one with more sizes, applications or
-    mixes adds to the dataset. Failures are recorded, and the campaign continues; the exit code is
-    1 then.
+    The line goes through the times of the same work on both devices: isolated runs, co-runners and whole
+    mixes. A plain line, as published, and one through logarithms are cross-validated by application; the
+    better one is kept. `crosscast predict corun --translate` uses the card.
     """
 
-
-@options
-class CorunProfileOptions:
-    """Options of `crosscast corun profile`."""
-
-    device: str | None = None
-    """Id of the device, as `crosscast devices` shows it; by default the first one."""
-    size: Literal["tiny", "small", "medium", "large"] | None = None
-    """Size of the application's problem."""
-    out: Path | None = None
-    """File to write; by default the name of the application and its size with `.json`, here."""
-    no_instruction_mix: Flag = False
-    """Do not characterize the application for its instruction mix, which takes long for large problems."""
-    round_s: Annotated[float, Parameter(name="--round-time")] = 0.2
-    """Minimum time of a job in isolation, in seconds: runs of the application are repeated to fill it."""
-    jobs: Whole = 3
-    """Whole jobs of each co-runner, at least, that are timed while all run."""
-    sensor: str = "auto"
-    """Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`."""
-    timeout: float = 60.0
-    """Seconds without an answer after which an application is recorded as failed."""
-    output: Output = OUTPUT
-
-
-@runs("corun")
-def profile(what: str, /, *, options: CorunProfileOptions = CorunProfileOptions()) -> None:
-    """Profile an application on a device: alone, and beside each of three stressors.
-
-    WHAT is a launch file (`.toml`, `.sim`), or with `--size` an application: one of the suite or a folder of
-    your own (docs/suite.md). Results go to a file that `crosscast predict corun` and
-    `crosscast colocate` read; docs/corun.md says what each number means.
-
-    Parameters
-    ----------
-    what
-        Launch file, or name or folder of an application.
-    """
-
-
-@options
-class CorunTranslateOptions:
-    """Options of `crosscast corun translate`."""
-
+    dataset: Path
+    """Dataset with isolated runs and mixes on both devices, or on one."""
+    more: Paths = ()
+    """Further datasets, such as one of the other device."""
+    _: KW_ONLY
     source: Annotated[str, Parameter(name="--from")]
     """Device whose times are known."""
     target: Annotated[str, Parameter(name="--to")]
@@ -107,26 +109,3 @@ class CorunTranslateOptions:
     out: Path
     """File for the card, JSON."""
     output: Output = OUTPUT
-
-
-@runs("mixes")
-def translate(dataset: Path, /, *more: Path, options: CorunTranslateOptions) -> None:
-    """Fit a line that translates times on one device to times on another, and save it as a card.
-
-    The line goes through the times of the same work on both devices: isolated runs, co-runners and whole
-    mixes. A plain line, as published, and one through logarithms are cross-validated by application; the
-    better one is kept. `crosscast predict corun --translate` uses the card.
-
-    Parameters
-    ----------
-    dataset
-        Dataset with isolated runs and mixes on both devices, or on one.
-    more
-        Further datasets, such as one of the other device.
-    """
-
-
-app = cyclopts.App(name="corun", help=COMMANDS["corun"][1])
-app.command(profile)
-app.command(campaign)
-app.command(translate)

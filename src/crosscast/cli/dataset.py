@@ -2,77 +2,58 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import cyclopts
+from cyclopts import Parameter
 
 from crosscast.cli import COMMANDS
-from crosscast.cli.options import OUTPUT, Executor, Flag, Output, Whole, options, runs, work
+from crosscast.cli.options import OUTPUT, Executor, Flag, Names, NamesOr, Output, Paths, Whole, command
 from crosscast.data.sources import IMPORTERS, Importer
 
-_OUT = "Folder of the dataset."
+app = cyclopts.App(name="dataset", help=COMMANDS["dataset"][1])
+import_app = cyclopts.App(
+    name="import",
+    help="Import published data, counters of tools, runs of your own, or data of an older Crosscast.",
+)
 
 
-def _documented(command: Callable[..., None], name: str, text: str, parameters: dict[str, str]) -> None:
-    """Set the name and the docstring of a command, from which its help is made."""
-    lines = "\n".join(f"{parameter}\n    {about}" for parameter, about in parameters.items())
-    command.__name__ = name
-    command.__doc__ = f"{text}\n\nParameters\n----------\n{lines}\n"
-
-
-def _source_command(importer: Importer) -> Callable[..., None]:
-    def command(path: Path, *, out: Path, **options: object) -> None:
-        work("dataset_import", "published")(importer, path, out, options)
-
+def _declare(importer: Importer) -> None:
+    """Declare the command of an importer, with its options."""
     kinds: dict[type, tuple[object, object]] = {int: (Whole, Whole | None), str: (str, str | None)}
-    only, keyword = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
-    parameters = [
-        inspect.Parameter("path", only, annotation=Path),
-        inspect.Parameter("out", keyword, annotation=Path),
-        *(
-            inspect.Parameter(
-                option.name,
-                keyword,
-                default=option.default,
-                annotation=kinds[option.type][option.default is None],
-            )
-            for option in importer.options
-        ),
-    ]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    helps = {option.name: option.help for option in importer.options}
-    texts = {"path": importer.path, "out": _OUT, **helps}
-    _documented(command, importer.name, importer.help, texts)
-    return command
+    types: dict[str, object] = {
+        "path": Annotated[Path, Parameter(help=importer.path)],
+        "_": KW_ONLY,
+        "out": Annotated[Path, Parameter(help="Folder of the dataset.")],
+    }
+    for each in importer.options:
+        types[each.name] = Annotated[kinds[each.type][each.default is None], Parameter(help=each.help)]
+    content: dict[str, object] = {each.name: each.default for each in importer.options}
+    content |= {"__doc__": importer.help, "__annotations__": types, "importer": importer}
+    names = dict.fromkeys((importer.name.replace("_", "-"), importer.name))
+    command("dataset.published", import_app, *names)(type(importer.name, (), content))
 
 
-@runs("dataset_import")
-def own_runs(path: Path, /, *, out: Path, settings: str | None = None) -> None:
-    """Import runs of your own: times, powers, counters, over devices or the configurations of a machine.
+for _importer in IMPORTERS.values():
+    if _importer.name != "crosscast":
+        _declare(_importer)
 
-    They are training data: with powers for `crosscast train configuration`, with counters for `train
-    relative`, merged with profiles for `train time`. docs/importing.md has the columns.
 
-    Parameters
-    ----------
-    path
-        A CSV file with a row for each run, a history of `crosscast.profiled`, or a folder with such files.
-    out
-        Folder of the dataset.
-    settings
-        Columns of a CSV file, separated by commas, that say what a run was set to; by default those that are
-        called as settings are, such as `gpu_cap_w`, `core_clock_hz` and `threads`.
+@command("dataset.counters", import_app)
+class ImportCounters:
+    """Import what a tool counted in runs of a program: counters and time of a run each.
+
+    docs/counters.md says how to make the files, and what features their counters give.
     """
 
-
-@options
-class ImportCountersOptions:
-    """Options of `crosscast dataset import counters`."""
-
+    tool: Literal["hpctoolkit", "caliper", "perf", "ncu"]
+    """HPCToolkit, Caliper, `perf stat -j` of Linux, or Nsight Compute (`ncu --csv`), on a GPU."""
+    profiles: Paths = ()
+    """Runs of one program, or folders with such: databases `hpctoolkit-…-database`, files `.cali` or `.json`
+    (json-split) of Caliper, `.json` of perf, `.csv` of ncu."""
+    _: KW_ONLY
     out: Path
     """Folder of the dataset."""
     device: str
@@ -94,63 +75,59 @@ class ImportCountersOptions:
     """Seconds that a run took, instead of the time in the profile."""
 
 
-@runs("dataset_import")
-def counters(
-    tool: Literal["hpctoolkit", "caliper", "perf", "ncu"], /, *profiles: Path, options: ImportCountersOptions
-) -> None:
-    """Import what a tool counted in runs of a program: counters and time of a run each.
-
-    docs/counters.md says how to make the files, and what features their counters give.
-
-    Parameters
-    ----------
-    tool
-        HPCToolkit, Caliper, `perf stat -j` of Linux, or Nsight Compute (`ncu --csv`), on a GPU.
-    profiles
-        Runs of one program, or folders with such: databases `hpctoolkit-…-database`, files `.cali` or `.json`
-        (json-split) of Caliper, `.json` of perf, `.csv` of ncu.
+@command("dataset.trace", import_app)
+class ImportTrace:
+    """Import a program that `crosscast capture` recorded: profiles, and the times that its device
+    measured.
     """
 
-
-@runs("dataset_import")
-def trace(folder: Path, /, *, out: Path, output: Output = OUTPUT) -> None:
-    """Import a program that `crosscast capture` recorded: profiles, and the times that its device measured.
-
-    Parameters
-    ----------
-    folder
-        Folder of the trace.
-    out
-        Folder of the dataset.
-    """
-
-
-import_app = cyclopts.App(
-    name="import",
-    help="Import published data, counters of tools, runs of your own, or data of an older Crosscast.",
-)
-for _importer in IMPORTERS.values():
-    if _importer.name != "crosscast":
-        _dashed = _importer.name.replace("_", "-")
-        import_app.command(_source_command(_importer), name=tuple(dict.fromkeys((_dashed, _importer.name))))
-import_app.command(counters)
-import_app.command(trace)
-import_app.command(own_runs, name="runs")
-import_app.command(_source_command(IMPORTERS["crosscast"]), name="crosscast")
-
-
-@options
-class DatasetBuildOptions:
-    """Options of `crosscast dataset build`."""
-
+    folder: Path
+    """Folder of the trace."""
+    _: KW_ONLY
     out: Path
     """Folder of the dataset."""
-    suite: str = "all"
+    output: Output = OUTPUT
+
+
+@command("dataset.runs", import_app)
+class ImportRuns:
+    """Import runs of your own: times, powers, counters, over devices or the configurations of a machine.
+
+    They are training data: with powers for `crosscast train configuration`, with counters for `train
+    relative`, merged with profiles for `train time`. docs/importing.md has the columns.
+    """
+
+    path: Path
+    """A CSV file with a row for each run, a history of `crosscast.profiled`, or a folder with such files."""
+    _: KW_ONLY
+    out: Path
+    """Folder of the dataset."""
+    settings: Names | None = None
+    """Columns of a CSV file, separated by commas, that say what a run was set to; by default those that are
+    called as settings are, such as `gpu_cap_w`, `core_clock_hz` and `threads`."""
+
+
+_declare(IMPORTERS["crosscast"])
+
+
+@command("dataset.build", app)
+class DatasetBuild:
+    """Characterize and measure applications of the suite, into a dataset.
+
+    Existing measurements are not repeated: the same command resumes an interrupted build, and one
+    with more sizes, devices or applications adds to it. An application that fails is recorded as failed, and
+    the build continues; the exit code is 1 then.
+    """
+
+    _: KW_ONLY
+    out: Path
+    """Folder of the dataset."""
+    suite: NamesOr = ("all",)
     """Applications, separated by commas: `all`, folders of your own (docs/suite.md), or names of the suite:
     bfs, cfd, crc, csr, dwt, fft, gem, hmm, kmeans, lud, nqueens, nw, srad, swat."""
-    sizes: str = "tiny,small"
+    sizes: NamesOr = ("tiny", "small")
     """Problem sizes, separated by commas: `tiny`, `small`, `medium`, `large`."""
-    devices: str = "all"
+    devices: NamesOr = ("all",)
     """Device ids, as `crosscast devices` shows them, or `all`."""
     fit: str = "typical"
     """Caches that the problem sizes fit into: those of a `typical` CPU, so that datasets can be compared, or
@@ -171,55 +148,43 @@ class DatasetBuildOptions:
     output: Output = OUTPUT
 
 
-@runs("dataset")
-def build(*, options: DatasetBuildOptions) -> None:
-    """Characterize and measure applications of the suite, into a dataset.
-
-    Existing measurements are not repeated: the same command resumes an interrupted build, and one
-    with more sizes, devices or applications adds to it. An application that fails is recorded as failed, and
-    the build continues; the exit code is 1 then.
-    """
-
-
-@runs("dataset")
-def merge(folder: Path, /, *more: Path, out: Path, output: Output = OUTPUT) -> None:
+@command("dataset.merge", app)
+class DatasetMerge:
     """Join datasets that were built on several machines, or piece by piece, into one.
 
     Equal devices become one, with the sessions of all hosts. Entries that occur several times must be equal;
     the first that is not is named in the error.
-
-    Parameters
-    ----------
-    folder
-        Folder of a dataset.
-    more
-        Folders of further ones.
-    out
-        Folder for the joined dataset; it must be new or empty.
     """
 
+    folder: Path
+    """Folder of a dataset."""
+    more: Paths = ()
+    """Folders of further ones."""
+    _: KW_ONLY
+    out: Path
+    """Folder for the joined dataset; it must be new or empty."""
+    output: Output = OUTPUT
 
-@runs("dataset")
-def describe(folder: Path, /, *, output: Output = OUTPUT) -> None:
+
+app.command(import_app)
+
+
+@command("dataset.describe", app)
+class DatasetDescribe:
     """Summarize a dataset: contents, missing measurements, noise and warnings.
 
     A build need not be finished.
-
-    Parameters
-    ----------
-    folder
-        Folder of the dataset, or `bundled` or `bundled-corun` for those that come with Crosscast.
     """
 
+    folder: Path
+    """Folder of the dataset, or `bundled` or `bundled-corun` for those that come with Crosscast."""
+    _: KW_ONLY
+    output: Output = OUTPUT
 
-@runs("dataset")
-def sources(*, output: Output = OUTPUT) -> None:
+
+@command("catalogues.sources", app)
+class DatasetSources:
     """List the sources that can be imported, with licence, origin and files."""
 
-
-app = cyclopts.App(name="dataset", help=COMMANDS["dataset"][1])
-app.command(build)
-app.command(merge)
-app.command(import_app)
-app.command(describe)
-app.command(sources)
+    _: KW_ONLY
+    output: Output = OUTPUT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import Annotated
 
@@ -12,38 +13,44 @@ from crosscast.cli import COMMANDS
 from crosscast.cli.options import (
     FIGURES,
     OUTPUT,
+    Bytes,
     FigureOutput,
     Flag,
     Level,
     Model,
     Names,
     Output,
-    Repeated,
+    Paths,
+    Texts,
     Whole,
-    options,
-    runs,
+    command,
 )
 from crosscast.data.configuration import Objective
 
 choose_app = cyclopts.App(name="choose", help=COMMANDS["choose"][1])
 
 
-@choose_app.command
-@runs("choose")
-def sample(*, model: Model = None, template: Path | None = None, output: Output = OUTPUT) -> None:
-    """List the configurations at which a new kernel must be run, and what to record (docs/choosing.md).
+@command("choose.sample", choose_app)
+class ChooseSample:
+    """List the configurations at which a new kernel must be run, and what to record (docs/choosing.md)."""
 
-    Parameters
-    ----------
-    template
-        Write a CSV file to fill in with the runs.
+    _: KW_ONLY
+    model: Model = None
+    template: Path | None = None
+    """Write a CSV file to fill in with the runs."""
+    output: Output = OUTPUT
+
+
+@command("choose.configuration", choose_app)
+class ChooseConfiguration:
+    """Choose the best configuration under a power cap (docs/choosing.md).
+
+    Predicts time and power at the configurations that were not run, and takes the best one under the cap.
     """
 
-
-@options
-class ChooseConfigurationOptions:
-    """Options of `crosscast choose configuration`."""
-
+    samples: Path
+    """Runs of the kernel: CSV with a row for each, or a history of `crosscast.profiled`."""
+    _: KW_ONLY
     model: Model = None
     power_cap: str | None = None
     """Power cap (W); several, separated by commas, for a choice under each; may be left out where the
@@ -64,35 +71,27 @@ class ChooseConfigurationOptions:
     output: Output = OUTPUT
 
 
-@choose_app.command
-@runs("choose")
-def configuration(
-    samples: Path, /, *, options: ChooseConfigurationOptions = ChooseConfigurationOptions()
-) -> None:
-    """Choose the best configuration under a power cap (docs/choosing.md).
+@command("mixes.colocate")
+class ColocateJobs:
+    """Recommend which jobs to co-locate on a device, for the least total time (docs/corun.md).
 
-    Predicts time and power at the configurations that were not run, and takes the best one under the cap.
-
-    Parameters
-    ----------
-    samples
-        Runs of the kernel: CSV with a row for each, or a history of `crosscast.profiled`.
+    Lists the jobs to run together, the predicted gain with its interval, and the jobs that must run alone.
     """
 
-
-@options
-class ColocateOptions:
-    """Options of `crosscast colocate`."""
-
+    jobs: Annotated[Path, Parameter(name="PROFILE")]
+    """Profile of a job, written by `crosscast corun profile`."""
+    more: Paths = ()
+    """Profiles of further jobs; repeat the file of a job that runs twice."""
+    _: KW_ONLY
     model: Model = None
-    probe: Annotated[tuple[str, ...], Repeated] = ()
+    probe: Texts = ()
     """Measured slowdowns of the co-runners of a mix, such as `bfs/small,fft/tiny=1.3,2.1`; may be repeated.
     Names are application/size, of these profiles or of the training."""
     max_slowdown: float | None = None
     """Largest predicted slowdown of a job, such as 1.3; no limit by default."""
     conservative: Flag = False
     """Apply `--max-slowdown` to the upper end of each slowdown's interval."""
-    memory: str | None = None
+    memory: Bytes | None = None
     """Memory of the device, such as `16GiB`; by default that of the device that the model was trained on, if
     it is known."""
     lengths: str | None = None
@@ -106,37 +105,25 @@ class ColocateOptions:
     output: Output = OUTPUT
 
 
-@runs("mixes")
-def colocate(
-    jobs: Annotated[Path, Parameter(name="PROFILE")],
-    /,
-    *more: Path,
-    options: ColocateOptions = ColocateOptions(),
-) -> None:
-    """Recommend which jobs to co-locate on a device, for the least total time (docs/corun.md).
+@command("tune.tune")
+class Tune:
+    """Rank the variants of a kernel by forecast time on devices, or measure the most promising here.
 
-    Lists the jobs to run together, the predicted gain with its interval, and the jobs that must run alone.
-
-    Parameters
-    ----------
-    jobs
-        Profile of a job, written by `crosscast corun profile`.
-    more
-        Profiles of further jobs; repeat the file of a job that runs twice.
+    Some variants are profiled, which needs no device; the counts of the others follow from theirs. With
+    `--measure`, the most promising run on a device of this machine, and each teaches what to run next; an
+    interrupted command goes on where it was (docs/tuning.md).
     """
 
-
-@options
-class TuneOptions:
-    """Options of `crosscast tune`."""
-
+    file: Path
+    """The kernel's file: OpenCL C, CUDA or HIP."""
+    _: KW_ONLY
     space: Path
     """Parameters with their values, constraints, and the launch: TOML, or a T1 file of Kernel Tuner."""
     kernel: str | None = None
     """Name of the kernel; by default the one that the space names."""
     devices: Annotated[Names | None, Parameter(show_default=False)] = None
     """Devices of the model or the catalogue, separated by commas."""
-    device_file: Annotated[tuple[Path, ...], Repeated] = ()
+    device_file: Paths = ()
     """Data sheet (TOML) of a further device; may be repeated."""
     model: str | None = None
     """Folder or name of a model of launch times; by default the one that comes with Crosscast."""
@@ -152,18 +139,3 @@ class TuneOptions:
     """Folder for `ranking.json`, and for the space (`t1.json`) and the results (`t4.json`) as Kernel Tuner
     writes them."""
     output: FigureOutput = FIGURES
-
-
-@runs("tune")
-def tune(file: Path, /, *, options: TuneOptions) -> None:
-    """Rank the variants of a kernel by forecast time on devices, or measure the most promising here.
-
-    Some variants are profiled, which needs no device; the counts of the others follow from theirs. With
-    `--measure`, the most promising run on a device of this machine, and each teaches what to run next; an
-    interrupted command goes on where it was (docs/tuning.md).
-
-    Parameters
-    ----------
-    file
-        The kernel's file: OpenCL C, CUDA or HIP.
-    """

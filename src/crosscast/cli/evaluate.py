@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import cyclopts
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from crosscast.cli import COMMANDS
 from crosscast.cli.options import (
@@ -20,25 +22,47 @@ from crosscast.cli.options import (
     Models,
     Names,
     Numbers,
+    Paths,
+    Question,
     RunOptions,
     Whole,
-    options,
-    runs,
+    command,
 )
+from crosscast.errors import InputError
 from crosscast.evaluation.corun import CoRunFolds
 from crosscast.evaluation.relative import RelativeFolds
 from crosscast.evaluation.time import TimeFolds
 
 app = cyclopts.App(name="evaluate", help=COMMANDS["evaluate"][1])
 Weights = Literal["rows", "kernels", "applications"]
+
+
+def _groups(_: object, tokens: Sequence[Token]) -> list[list[str]]:
+    """Parse groups of programs that are held out together: ``a+b,c+d``."""
+    groups = [word.strip().split("+") for word in tokens[0].value.split(",")]
+    for group in groups:
+        if len(group) < 2 or not all(group):
+            raise InputError.of(
+                where="--group", expected="groups such as a+b,c+d of programs", found=repr("+".join(group))
+            )
+    return groups
+
+
+Groups = Annotated[
+    Sequence[Sequence[str]],
+    Parameter(converter=_groups, n_tokens=1, negative="", accepts_keys=False, metavar="STR"),
+]
 HeldOut = Parameter(help="Groups to hold out.")
 Sources = Annotated[Names | None, Parameter(help="Devices whose counters are used; by default all.")]
 
 
-@options
-class EvaluateTimeOptions:
-    """Options of `crosscast evaluate time`."""
+@command("evaluate.evaluate", app, "time")
+class EvaluateTime:
+    """Evaluate models of kernels' times on devices (docs/evaluation.md)."""
 
+    question: ClassVar[Question] = "time"
+    dataset: DatasetFolder
+    _: KW_ONLY
     folds: Annotated[TimeFolds, HeldOut] = "leave-application-out"
     models: Models = None
     probes: Numbers | None = None
@@ -48,16 +72,13 @@ class EvaluateTimeOptions:
     output: FigureOutput = FIGURES
 
 
-@app.command
-@runs("evaluate")
-def time(dataset: DatasetFolder, /, *, options: EvaluateTimeOptions = EvaluateTimeOptions()) -> None:
-    """Evaluate models of kernels' times on devices (docs/evaluation.md)."""
+@command("evaluate.evaluate", app, "relative")
+class EvaluateRelative:
+    """Evaluate models of times on devices relative to each other (docs/evaluation.md)."""
 
-
-@options
-class EvaluateRelativeOptions:
-    """Options of `crosscast evaluate relative`."""
-
+    question: ClassVar[Question] = "relative"
+    dataset: DatasetFolder
+    _: KW_ONLY
     folds: Annotated[RelativeFolds, HeldOut] = "leave-application-out"
     models: Models = None
     devices: Devices = None
@@ -69,25 +90,24 @@ class EvaluateRelativeOptions:
     output: FigureOutput = FIGURES
 
 
-@app.command
-@runs("evaluate")
-def relative(
-    dataset: DatasetFolder, /, *, options: EvaluateRelativeOptions = EvaluateRelativeOptions()
-) -> None:
-    """Evaluate models of times on devices relative to each other (docs/evaluation.md)."""
+@command("evaluate.evaluate", app, "configuration")
+class EvaluateConfiguration:
+    """Evaluate methods that choose a configuration under a power cap (docs/evaluation.md).
 
+    Each benchmark is held out in turn; its configurations are chosen from two sample runs. With `--html`,
+    there are also a table by program for each method, and the longest frontier.
+    """
 
-@options
-class EvaluateConfigurationOptions:
-    """Options of `crosscast evaluate configuration`."""
-
+    question: ClassVar[Question] = "configuration"
+    dataset: DatasetFolder
+    _: KW_ONLY
     models: Annotated[Names | None, Parameter(name="--methods")] = None
     """Names, separated by commas, or `all`; by default the main ones."""
     samples: str | None = None
     """Configurations at which a kernel is run first, such as
     `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default the two most informative
     ones for the training kernels."""
-    groups: Annotated[str | None, Parameter(name="--group")] = None
+    groups: Annotated[Groups | None, Parameter(name="--group")] = None
     """Programs that are nearly the same, such as `a+b,c+d`, besides those whose names say so."""
     devices: Devices = None
     power_domain: str | None = None
@@ -100,22 +120,13 @@ class EvaluateConfigurationOptions:
     output: FigureOutput = FIGURES
 
 
-@app.command
-@runs("evaluate")
-def configuration(
-    dataset: DatasetFolder, /, *, options: EvaluateConfigurationOptions = EvaluateConfigurationOptions()
-) -> None:
-    """Evaluate methods that choose a configuration under a power cap (docs/evaluation.md).
+@command("evaluate.evaluate", app, "corun")
+class EvaluateCorun:
+    """Evaluate models of applications that share a device (docs/evaluation.md)."""
 
-    Each benchmark is held out in turn; its configurations are chosen from two sample runs. With `--html`,
-    there are also a table by program for each method, and the longest frontier.
-    """
-
-
-@options
-class EvaluateCorunOptions:
-    """Options of `crosscast evaluate corun`."""
-
+    question: ClassVar[Question] = "corun"
+    dataset: DatasetFolder
+    _: KW_ONLY
     folds: Annotated[CoRunFolds, HeldOut] = "leave-benchmark-out"
     models: Models = None
     device: Device = None
@@ -126,17 +137,17 @@ class EvaluateCorunOptions:
     output: FigureOutput = FIGURES
 
 
-@app.command
-@runs("evaluate")
-def corun(dataset: DatasetFolder, /, *, options: EvaluateCorunOptions = EvaluateCorunOptions()) -> None:
-    """Evaluate models of applications that share a device (docs/evaluation.md)."""
+@command("evaluate.tune", app)
+class EvaluateTune:
+    """Evaluate which variants of kernels are chosen, where each variant was measured (docs/tuning.md).
 
+    The share of the optimum after each number of measured variants, beside random search, the best variant of
+    the other devices, and optimizers of Kernel Tuner.
+    """
 
-@options
-class EvaluateTuneOptions:
-    """Options of `crosscast evaluate tune`."""
-
-    space: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)]
+    dataset: DatasetFolder
+    _: KW_ONLY
+    space: Paths
     """Space of a kernel with the kernel's file, called as the kernel is in the dataset; may be repeated."""
     training: Path | None = None
     """Folder of tables of times (`python -m benchmarks.training_profiles`): the model is fitted to them
@@ -152,20 +163,15 @@ class EvaluateTuneOptions:
     output: FigureOutput = FIGURES
 
 
-@app.command
-@runs("evaluate")
-def tune(dataset: DatasetFolder, /, *, options: EvaluateTuneOptions) -> None:
-    """Evaluate which variants of kernels are chosen, where each variant was measured (docs/tuning.md).
+@command("evaluate.jobs", app)
+class EvaluateJobs:
+    """Write held-out work as job types for `crosscast simulate placements` (docs/scheduling-results.md).
 
-    The share of the optimum after each number of measured variants, beside random search, the best variant of
-    the other devices, and optimizers of Kernel Tuner.
+    Each type has its measured times, and those predicted by a model of relative times fitted without it.
     """
 
-
-@options
-class EvaluateJobsOptions:
-    """Options of `crosscast evaluate jobs`."""
-
+    dataset: DatasetFolder
+    _: KW_ONLY
     out: Path
     """Parquet file of the job types."""
     folds: Annotated[RelativeFolds, HeldOut] = "leave-application-out"
@@ -189,25 +195,8 @@ class EvaluateJobsOptions:
     json: JsonFlag = False
 
 
-@app.command
-@runs("evaluate")
-def jobs(dataset: DatasetFolder, /, *, options: EvaluateJobsOptions) -> None:
-    """Write held-out work as job types for `crosscast simulate placements` (docs/scheduling-results.md).
-
-    Each type has its measured times, and those predicted by a model of relative times fitted without it.
-    """
-
-
-@runs("evaluate")
-def reproduce(
-    study: Literal["johnston2018", "bailey2014", "nichols2024", "moolchandani2022"],
-    dataset: DatasetFolder,
-    /,
-    *,
-    preset: Literal["quick", "default", "paper"] | None = None,
-    run: RunOptions = RUN,
-    output: FigureOutput = FIGURES,
-) -> None:
+@command("evaluate.reproduce")
+class Reproduce:
     """Reproduce the tables and figures of a published study, beside our models where they apply.
 
     - `johnston2018`: times by the random forest of Johnston, Falzon and Milthorpe, beside the same quantities
@@ -221,12 +210,14 @@ def reproduce(
     - `moolchandani2022`: co-runs by the models of Moolchandani et al., beside our own; clusters of mixes,
       combinations of features, decision paths, sizes of mixes, and translation to other devices
       (docs/corun-results.md)
-
-    Parameters
-    ----------
-    study
-        The study.
-    preset
-        Of `johnston2018`, how many trees and samples: `quick` takes a minute, `paper` as many as the paper,
-        which takes hours.
     """
+
+    study: Literal["johnston2018", "bailey2014", "nichols2024", "moolchandani2022"]
+    """The study."""
+    dataset: DatasetFolder
+    _: KW_ONLY
+    preset: Literal["quick", "default", "paper"] | None = None
+    """Of `johnston2018`, how many trees and samples: `quick` takes a minute, `paper` as many as the paper,
+    which takes hours."""
+    run: RunOptions = RUN
+    output: FigureOutput = FIGURES

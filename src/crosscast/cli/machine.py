@@ -3,85 +3,83 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import cyclopts
 
 from crosscast.cli import command_line
-from crosscast.cli.options import LAUNCH, OUTPUT, Flag, JsonFlag, OfLaunch, Output, Whole, options, runs
+from crosscast.cli.options import LAUNCH, OUTPUT, Bytes, Flag, JsonFlag, OfLaunch, Output, Whole, command
 from crosscast.errors import InputError
 
+devices_app = cyclopts.App(name="devices")
+measure_app = cyclopts.App(name="measure")
 
-@runs("doctor")
-def doctor(*, warm: Flag = False, output: Output = OUTPUT) -> None:
+
+@command("doctor.doctor")
+class Doctor:
     """Check this installation and machine: compiler, extras, OpenCL, caches, models, sensors, load.
 
     Exit code 1 if kernels cannot be characterized; what else is missing limits only what it says.
-
-    Parameters
-    ----------
-    warm
-        First compile all that is otherwise compiled when it is first used: about 20 seconds, once.
     """
 
+    _: KW_ONLY
+    output: Output = OUTPUT
 
-@runs("catalogues")
-def devices(
-    name: str | None = None,
-    /,
-    *,
-    catalogue: Flag = False,
-    vendor: str | None = None,
-    kind: Annotated[Literal["cpu", "gpu", "accelerator"] | None, cyclopts.Parameter(name="--type")] = None,
-    output: Output = OUTPUT,
-) -> None:
+
+@command("catalogues.devices")
+class Devices:
     """List the devices of this machine, say what is known of a device, and compare two.
 
     Devices of this machine are OpenCL devices, with their properties and working sensors; 1, 2, 4, ...
     compute units of a CPU are separate devices: `pocl:0/1` is one core of `pocl:0`. NVIDIA GPUs that OpenCL
     does not list are `cuda:0`, ..., for `calibrate`. For a device of the catalogue, or a calibrated one, the
     data sheet is shown beside measured values.
-
-    Parameters
-    ----------
-    name
-        The device; with `--catalogue`, texts separated by commas, each of which its key, name, vendor, type
-        or architecture has: `nvidia,ampere`.
-    catalogue
-        List the devices that come with Crosscast, for `crosscast predict --devices`, not this machine's;
-        in short if nothing says which.
-    vendor
-        List those of this vendor.
-    kind
-        List those of this type.
     """
 
+    name: str | None = None
+    """The device; with `--catalogue`, texts separated by commas, each of which its key, name, vendor, type
+    or architecture has: `nvidia,ampere`."""
+    _: KW_ONLY
+    catalogue: Flag = False
+    """List the devices that come with Crosscast, for `crosscast predict --devices`, not this machine's;
+    in short if nothing says which."""
+    output: Output = OUTPUT
 
-@runs("catalogues")
-def compare(first: str, second: str, /, *, output: Output = OUTPUT) -> None:
+
+devices_app.default(Devices)
+
+
+@command("catalogues.compare_devices", devices_app, "compare")
+class CompareDevices:
     """Show two devices side by side, with ratios, and which kernels of the suite each is faster at.
 
     Times of the kernels are forecasts, of the bundled profiles, by the first named model that fits.
-
-    Parameters
-    ----------
-    first
-        A device of the catalogue, or one that was calibrated.
-    second
-        Another.
     """
 
+    first: str
+    """A device of the catalogue, or one that was calibrated."""
+    second: str
+    """Another."""
+    _: KW_ONLY
+    output: Output = OUTPUT
 
-devices_app = cyclopts.App(name="devices")
-devices_app.default(devices)
-devices_app.command(compare)
 
+@command("measure.measure")
+class Measure:
+    """Measure the kernels of WHAT on an OpenCL device, in repeated runs.
 
-@options
-class MeasureOptions:
-    """Options of `crosscast measure`."""
+    WHAT is a launch file (`.toml`, `.sim`), or a program with the launch options of `crosscast characterize`
+    (`--global`, `--arg`, `-D`, ...); or with `--size` an application: one of the suite (bfs, cfd, crc, csr,
+    dwt, fft, gem, hmm, kmeans, lud, nqueens, nw, srad, swat) or a folder of your own (docs/suite.md). A run
+    writes the buffers and launches the kernels; runs are repeated until there are enough of them and enough
+    time has passed. Times are those of the device's own timer.
+    """
 
+    what: str
+    """Launch file, or name or folder of an application."""
+    _: KW_ONLY
     device: str | None = None
     """Id of the device, as `crosscast devices` shows it; by default the first one."""
     size: Literal["tiny", "small", "medium", "large"] | None = None
@@ -103,56 +101,29 @@ class MeasureOptions:
     output: Output = OUTPUT
 
 
-@runs("measure")
-def measure(what: str, /, *, options: MeasureOptions = MeasureOptions()) -> None:
-    """Measure the kernels of WHAT on an OpenCL device, in repeated runs.
-
-    WHAT is a launch file (`.toml`, `.sim`), or a program with the launch options of `crosscast characterize`
-    (`--global`, `--arg`, `-D`, ...); or with `--size` an application: one of the suite (bfs, cfd, crc, csr,
-    dwt, fft, gem, hmm, kmeans, lud, nqueens, nw, srad, swat) or a folder of your own (docs/suite.md). A run
-    writes the buffers and launches the kernels; runs are repeated until there are enough of them and enough
-    time has passed. Times are those of the device's own timer.
-
-    Parameters
-    ----------
-    what
-        Launch file, or name or folder of an application.
-    """
+measure_app.default(Measure)
 
 
-@runs("measure")
-def stressor(
-    level: str, /, *, seconds: float = 10.0, image: str | None = None, json: JsonFlag = False
-) -> None:
+@command("measure.stressor", measure_app)
+class MeasureStressor:
     """Run a stressor, a microbenchmark that contends for memory, on one core of the CPU, without OpenCL.
 
     For applications that Crosscast does not start itself: run one beside them for each core to be kept busy,
     and divide their time beside it by their time in isolation.
-
-    Parameters
-    ----------
-    level
-        `low`, `medium` or `high`, by the misses of the last-level cache.
-    seconds
-        How long it runs, from when it prints `ready`.
-    image
-        Bytes of each of its four images, such as `32MiB`; by default those of the last-level cache.
     """
 
+    level: str
+    """`low`, `medium` or `high`, by the misses of the last-level cache."""
+    _: KW_ONLY
+    seconds: float = 10.0
+    """How long it runs, from when it prints `ready`."""
+    image: Bytes | None = None
+    """Bytes of each of its four images, such as `32MiB`; by default those of the last-level cache."""
+    json: JsonFlag = False
 
-measure_app = cyclopts.App(name="measure")
-measure_app.default(measure)
-measure_app.command(stressor)
 
-
-@runs("measure")
-def calibrate(
-    *,
-    device: str | None = None,
-    minutes: float = 2.0,
-    name: str = "mine",
-    output: Output = OUTPUT,
-) -> None:
+@command("measure.calibrate")
+class Calibrate:
     """Measure a device of this machine, so that forecasts, verdicts and choices know it by its name.
 
     First, in about ten seconds, what it reaches: bandwidth by working set, rates by class, launches, local
@@ -160,19 +131,19 @@ def calibrate(
     of the suite are measured, and it joins the bundled model of times. Results are stored in
     `XDG_DATA_HOME/crosscast`, by default `~/.local/share/crosscast`: the same command resumes a calibration
     that was interrupted, and one with more minutes adds to it.
-
-    Parameters
-    ----------
-    device
-        Device id, as `crosscast devices` shows it, such as `pocl:0`, or platform and name, such as
-        `pocl:amd-epyc-2cu`; by default the first one. `host` is the CPU without OpenCL, `cuda:0` an NVIDIA
-        GPU without OpenCL; of these, only what they reach is measured.
-    minutes
-        How long to measure kernels; with less than about a quarter, few can be measured. 0 stops after the
-        first ten seconds.
-    name
-        New name of the device.
     """
+
+    _: KW_ONLY
+    device: str | None = None
+    """Device id, as `crosscast devices` shows it, such as `pocl:0`, or platform and name, such as
+    `pocl:amd-epyc-2cu`; by default the first one. `host` is the CPU without OpenCL, `cuda:0` an NVIDIA
+    GPU without OpenCL; of these, only what they reach is measured."""
+    minutes: float = 2.0
+    """How long to measure kernels; with less than about a quarter, few can be measured. 0 stops after the
+    first ten seconds."""
+    name: str = "mine"
+    """New name of the device."""
+    output: Output = OUTPUT
 
 
 def install_completion(

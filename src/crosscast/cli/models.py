@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import cyclopts
 from cyclopts import Parameter
@@ -17,33 +18,35 @@ from crosscast.cli.options import (
     Devices,
     Names,
     Output,
+    Question,
     RunOptions,
+    command,
     options,
-    runs,
 )
-
-
-@runs("catalogues")
-def models(name: str | None = None, /, *, output: Output = OUTPUT) -> None:
-    """List the models that come with Crosscast and your own, or say all about one.
-
-    Your own are folders in `XDG_DATA_HOME/crosscast/models`, by default `~/.local/share/crosscast/models`.
-
-    Parameters
-    ----------
-    name
-        Say what this one, or a model's folder, was trained on, how good it is on unseen applications, its
-        licence and citation.
-    """
-
 
 train_app = cyclopts.App(name="train", help=COMMANDS["train"][1])
 
 
+@command("catalogues.models")
+class Models:
+    """List the models that come with Crosscast and your own, or say all about one.
+
+    Your own are folders in `XDG_DATA_HOME/crosscast/models`, by default `~/.local/share/crosscast/models`.
+    """
+
+    name: str | None = None
+    """Say what this one, or a model's folder, was trained on, how good it is on unseen applications, its
+    licence and citation."""
+    _: KW_ONLY
+    output: Output = OUTPUT
+
+
 @options
-class TrainedModelOptions:
+class TrainedModel:
     """Options of `crosscast train` for all questions."""
 
+    dataset: DatasetFolder
+    _: KW_ONLY
     out: Path
     """Folder for the model; an existing one is replaced."""
     model: str | None = None
@@ -52,24 +55,25 @@ class TrainedModelOptions:
     """Applications to leave out of everything, separated by commas."""
 
 
-@options
-class TrainTimeOptions(TrainedModelOptions):
-    """Options of `crosscast train time`."""
+@command("evaluate.train", train_app, "time")
+class TrainTime(TrainedModel):
+    """Train a model of kernels' times on devices, for `crosscast predict time` (docs/predicting.md)."""
 
+    question: ClassVar[Question] = "time"
+    _: KW_ONLY
     run: RunOptions = RUN
     output: Output = OUTPUT
 
 
-@train_app.command
-@runs("train")
-def time(dataset: DatasetFolder, /, *, options: TrainTimeOptions) -> None:
-    """Train a model of kernels' times on devices, for `crosscast predict time` (docs/predicting.md)."""
+@command("evaluate.train", train_app, "relative")
+class TrainRelative(TrainedModel):
+    """Train a model of times on devices relative to each other, for `crosscast predict relative`.
 
+    It predicts from what was counted in one run on one device, or from a profile (docs/relative.md).
+    """
 
-@options
-class TrainRelativeOptions(TrainedModelOptions):
-    """Options of `crosscast train relative`."""
-
+    question: ClassVar[Question] = "relative"
+    _: KW_ONLY
     devices: Devices = None
     sources: Annotated[
         Names | None, Parameter(help="Devices whose counters are learned from; all by default.")
@@ -78,19 +82,12 @@ class TrainRelativeOptions(TrainedModelOptions):
     output: Output = OUTPUT
 
 
-@train_app.command
-@runs("train")
-def relative(dataset: DatasetFolder, /, *, options: TrainRelativeOptions) -> None:
-    """Train a model of times on devices relative to each other, for `crosscast predict relative`.
+@command("evaluate.train", train_app, "configuration")
+class TrainConfiguration(TrainedModel):
+    """Train a model of time and power at configurations, for `crosscast choose` (docs/choosing.md)."""
 
-    It predicts from what was counted in one run on one device, or from a profile (docs/relative.md).
-    """
-
-
-@options
-class TrainConfigurationOptions(TrainedModelOptions):
-    """Options of `crosscast train configuration`."""
-
+    question: ClassVar[Question] = "configuration"
+    _: KW_ONLY
     samples: str | None = None
     """Configurations at which a new kernel is run first, such as
     `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default the two most informative
@@ -105,25 +102,15 @@ class TrainConfigurationOptions(TrainedModelOptions):
     output: Output = OUTPUT
 
 
-@train_app.command
-@runs("train")
-def configuration(dataset: DatasetFolder, /, *, options: TrainConfigurationOptions) -> None:
-    """Train a model of time and power at configurations, for `crosscast choose` (docs/choosing.md)."""
-
-
-@options
-class TrainCorunOptions(TrainedModelOptions):
-    """Options of `crosscast train corun`."""
-
-    device: Device = None
-    run: RunOptions = RUN
-    output: Output = OUTPUT
-
-
-@train_app.command
-@runs("train")
-def corun(dataset: DatasetFolder, /, *, options: TrainCorunOptions) -> None:
+@command("evaluate.train", train_app, "corun")
+class TrainCorun(TrainedModel):
     """Train a model of applications that share a device, for `crosscast predict corun` and `colocate`.
 
     It predicts slowdowns, times and power of mixes (docs/corun.md).
     """
+
+    question: ClassVar[Question] = "corun"
+    _: KW_ONLY
+    device: Device = None
+    run: RunOptions = RUN
+    output: Output = OUTPUT

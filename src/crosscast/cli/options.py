@@ -1,62 +1,59 @@
 """Options that commands share: settings of fits, outputs, and descriptions of a launch.
 
-`runs` sends a declared command to the module that does its work.
+`command` declares a command, and names the function that does its work.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib
 import inspect
 import math
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, ParamSpec, TypeVar, dataclass_transform
+from typing import Annotated, Literal, TypeVar, dataclass_transform
 
-from cyclopts import Group, Parameter, Token
+from cyclopts import App, Group, Parameter, Token
 
 from crosscast.errors import InputError
 from crosscast.units import parse_bytes
 
-P = ParamSpec("P")
 ClassT = TypeVar("ClassT")
 
+WORK: dict[type, str] = {}
+"""Module in `crosscast.commands` and function, ``MODULE.FUNCTION``, that does the work of each command."""
 
-def runs(module: str) -> Callable[[Callable[P, None]], Callable[P, int | None]]:
-    """Make a function that declares a command call the function of the same name that does its work.
 
-    Its module, one of `crosscast.commands`, is imported when the command runs, so that `--help` imports only
-    the declarations.
+@dataclass_transform(frozen_default=True)
+def command(work: str, app: App | None = None, *names: str) -> Callable[[type[ClassT]], type[ClassT]]:
+    """Make a frozen dataclass a command: its docstring is the help, its fields are what the command takes.
+
+    Fields before `KW_ONLY` are arguments, the others options. The function `work` takes an instance; its
+    module is imported when the command runs, so that `--help` imports only the declarations. By default the
+    command is called as the function.
     """
 
-    def decorate(declared: Callable[P, None]) -> Callable[P, int | None]:
-        @functools.wraps(declared)
-        def command(*args: P.args, **kwargs: P.kwargs) -> int | None:
-            # Defaults are in the declaration only.
-            bound = inspect.signature(declared).bind(*args, **kwargs)
-            bound.apply_defaults()
-            return work(module, declared.__name__)(*bound.args, **bound.kwargs)
-
-        command.__dict__["module"] = module
-        return command
+    def decorate(cls: type[ClassT]) -> type[ClassT]:
+        made = dataclass(frozen=True)(cls)
+        signature = inspect.signature(made)
+        # An argument is not an option of its name as well.
+        parameters = [
+            each.replace(kind=each.POSITIONAL_ONLY) if each.kind is each.POSITIONAL_OR_KEYWORD else each
+            for each in signature.parameters.values()
+        ]
+        made.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        WORK[made] = work
+        if app is not None:
+            app.command(made, name=names or work.rpartition(".")[2])
+        return made
 
     return decorate
 
 
 @dataclass_transform(frozen_default=True)
 def options(cls: type[ClassT]) -> type[ClassT]:
-    """Make a frozen dataclass, whose fields are options of the command that takes it."""
+    """Make a frozen dataclass, whose fields are options of the commands that have one."""
     return Parameter(name="*")(dataclass(frozen=True)(cls))
-
-
-def work(module: str, name: str) -> Callable[..., int | None]:
-    """Import a module of `crosscast.commands`, and return a function of it."""
-    function: Callable[..., int | None] = getattr(
-        importlib.import_module(f"crosscast.commands.{module}"), name
-    )
-    return function
 
 
 @dataclass(frozen=True)
@@ -108,12 +105,12 @@ def share_in(option: str, text: str, example: str, end: float = math.inf) -> flo
     return share
 
 
-def bytes_in(option: str, text: str) -> int:
-    """Parse a size such as ``512M`` or ``2GiB``, in bytes."""
+def _bytes(_: object, tokens: Sequence[Token]) -> int:
+    (token,) = tokens
     try:
-        return parse_bytes(text)
+        return parse_bytes(token.value)
     except InputError as error:
-        raise InputError(f"{option}: {error}") from None
+        raise InputError(f"{token.keyword}: {error}") from None
 
 
 def _whole(_: object, tokens: Sequence[Token]) -> int:
@@ -141,14 +138,21 @@ Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Whole = Annotated[int, Parameter(converter=_whole)]
 """A whole number."""
 
-Names = Annotated[list[str], Parameter(converter=_names, n_tokens=1, negative="", accepts_keys=False)]
+Names = Annotated[Sequence[str], Parameter(converter=_names, n_tokens=1, negative="", accepts_keys=False)]
 """Names separated by commas."""
 
-Numbers = Annotated[list[int], Parameter(converter=_numbers, n_tokens=1, negative="", accepts_keys=False)]
+NamesOr = Annotated[Names, Parameter(show_default=",".join)]
+"""Names that have a default."""
+
+Numbers = Annotated[Sequence[int], Parameter(converter=_numbers, n_tokens=1, negative="", accepts_keys=False)]
 """Whole numbers separated by commas."""
 
-Repeated = Parameter(negative="", show_default=False)
-"""An option that may be given several times."""
+Bytes = Annotated[int, Parameter(converter=_bytes, metavar="STR")]
+"""A size such as ``512M`` or ``2GiB``."""
+
+Texts = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
+Paths = Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)]
+"""An option that may be given several times, or arguments."""
 
 DatasetFolder = Annotated[
     Path, Parameter(help="Folder of the dataset, or `bundled` or `bundled-corun`, which come with Crosscast.")
@@ -224,6 +228,8 @@ IN_SIMFILE = tuple(
 )
 IN_LAUNCHFILE = (*IN_SIMFILE, "--option, -D and -I", "--std")
 
+
+Question = Literal["time", "relative", "configuration", "corun"]
 
 Standard = Literal[
     "1.0", "1.1", "1.2", "2.0", "3.0", "clc++1.0", "clc++2021", "c++03", "c++11", "c++14", "c++17", "c++20"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import Annotated
 
@@ -18,44 +19,19 @@ from crosscast.cli.options import (
     Names,
     OfLaunch,
     Output,
-    Repeated,
+    Paths,
+    Texts,
     Whole,
-    options,
-    runs,
+    command,
 )
 
 app = cyclopts.App(name="predict", help=COMMANDS["predict"][1])
 File = Annotated[Path, Parameter(help="File to predict.")]
-More = Annotated[Path, Parameter(help="Further files.")]
+More = Annotated[Paths, Parameter(help="Further files.")]
 
 
-@options
-class PredictTimeOptions:
-    """Options of `crosscast predict time`."""
-
-    model: Model = None
-    probe: Annotated[tuple[str, ...], Repeated] = ()
-    """Measured time of the kernel on a device, in seconds, such as `gtx1080=0.00123`; may be repeated. The
-    predictions for the other devices are conditioned on it."""
-    devices: Names | None = None
-    """Devices, separated by commas: those that the model knows, which are the default, and devices of the
-    catalogue (`crosscast devices --catalogue`), on which nothing was measured."""
-    device_file: Annotated[tuple[Path, ...], Repeated] = ()
-    """Data sheet (TOML) of a further device on which nothing was measured; may be repeated."""
-    application: Application = None
-    level: Level = 0.9
-    suggest_probes: Whole | None = None
-    """Also name so many devices whose measured times would tell most of the others."""
-    invocations: Whole | None = None
-    """How often a kernel is launched in a run; by default as often as in FILE."""
-    launch: OfLaunch = LAUNCH
-    output: Output = OUTPUT
-
-
-@app.default
-@app.command
-@runs("predict")
-def time(file: File, /, *more: More, options: PredictTimeOptions = PredictTimeOptions()) -> None:
+@command("predict.time", app)
+class PredictTime:
     """Predict how long kernels take on each device, and recommend a device (docs/predicting.md).
 
     FILE is a launch file (`.toml`, `.sim`), or a program with the launch options of `crosscast characterize`
@@ -68,11 +44,42 @@ def time(file: File, /, *more: More, options: PredictTimeOptions = PredictTimeOp
     Several launches of a kernel are taken as invocations in one run; the times are those of one of them.
     """
 
+    file: File
+    more: More = ()
+    _: KW_ONLY
+    model: Model = None
+    probe: Texts = ()
+    """Measured time of the kernel on a device, in seconds, such as `gtx1080=0.00123`; may be repeated. The
+    predictions for the other devices are conditioned on it."""
+    devices: Names | None = None
+    """Devices, separated by commas: those that the model knows, which are the default, and devices of the
+    catalogue (`crosscast devices --catalogue`), on which nothing was measured."""
+    device_file: Paths = ()
+    """Data sheet (TOML) of a further device on which nothing was measured; may be repeated."""
+    application: Application = None
+    level: Level = 0.9
+    suggest_probes: Whole | None = None
+    """Also name so many devices whose measured times would tell most of the others."""
+    invocations: Whole | None = None
+    """How often a kernel is launched in a run; by default as often as in FILE."""
+    launch: OfLaunch = LAUNCH
+    output: Output = OUTPUT
 
-@options
-class PredictRelativeOptions:
-    """Options of `crosscast predict relative`."""
 
+app.default(PredictTime)
+
+
+@command("predict_relative.relative", app)
+class PredictRelative:
+    """Predict how long a run takes on each device relative to the others (docs/relative.md).
+
+    FILE is what HPCToolkit, Caliper, Linux perf or Nsight Compute counted in a run, or the folder of a
+    dataset; for a model of profiles, what `crosscast predict time` takes.
+    """
+
+    file: File
+    more: More = ()
+    _: KW_ONLY
     model: Model = None
     relative_to: str | None = None
     """The device that times are relative to; by default the slowest."""
@@ -87,22 +94,21 @@ class PredictRelativeOptions:
     output: Output = OUTPUT
 
 
-@app.command
-@runs("predict_relative")
-def relative(file: File, /, *more: More, options: PredictRelativeOptions = PredictRelativeOptions()) -> None:
-    """Predict how long a run takes on each device relative to the others (docs/relative.md).
+@command("mixes.corun", app)
+class PredictCorun:
+    """Predict a mix: applications that start together on one device (docs/corun.md).
 
-    FILE is what HPCToolkit, Caliper, Linux perf or Nsight Compute counted in a run, or the folder of a
-    dataset; for a model of profiles, what `crosscast predict time` takes.
+    Says how long the mix takes, how much each co-runner slows down, and what power the device draws, beside
+    how long the same work takes one after another.
     """
 
-
-@options
-class PredictCorunOptions:
-    """Options of `crosscast predict corun`."""
-
+    profile: Path
+    """Profile of an application, written by `crosscast corun profile`."""
+    more: Paths = ()
+    """Profiles of its co-runners; repeat the file of an application that runs twice."""
+    _: KW_ONLY
     model: Model = None
-    probe: Annotated[tuple[str, ...], Repeated] = ()
+    probe: Texts = ()
     """Measured slowdowns of the co-runners of another mix, such as `bfs/small,fft/tiny=1.3,2.1`; may be
     repeated. Names are application/size, of these profiles or of the training."""
     level: Level = 0.9
@@ -113,20 +119,3 @@ class PredictCorunOptions:
     """Card of `crosscast corun translate`, with profiles on the device that it is from, to predict times and
     slowdowns on the other. The model may be of either."""
     output: Output = OUTPUT
-
-
-@app.command
-@runs("mixes")
-def corun(profile: Path, /, *more: Path, options: PredictCorunOptions = PredictCorunOptions()) -> None:
-    """Predict a mix: applications that start together on one device (docs/corun.md).
-
-    Says how long the mix takes, how much each co-runner slows down, and what power the device draws, beside
-    how long the same work takes one after another.
-
-    Parameters
-    ----------
-    profile
-        Profile of an application, written by `crosscast corun profile`.
-    more
-        Profiles of its co-runners; repeat the file of an application that runs twice.
-    """

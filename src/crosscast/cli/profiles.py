@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import Annotated
 
@@ -11,22 +12,52 @@ from crosscast.cli.options import (
     LAUNCH,
     OUTPUT,
     Application,
+    Bytes,
     Flag,
+    JsonFlag,
     Names,
     OfLaunch,
     Output,
-    Repeated,
+    Paths,
     ShownLaunch,
+    Texts,
     Whole,
-    options,
-    runs,
+    command,
 )
 
 
-@options
-class CharacterizeOptions:
-    """Options of `crosscast characterize`."""
+@command("characterize.characterize")
+class Characterize:
+    """Profile each kernel launch of FILE, independently of any device.
 
+    FILE is a launch file (`.toml`), a simulator file of Oclgrind (`.sim`), or a program (OpenCL C,
+    CUDA `.cu`, HIP `.hip`, LLVM IR text or bitcode) whose launch the options describe.
+
+    A launch that takes minutes: `--sample-groups 4096` runs so many of its work-groups, and says how wrong
+    that may be.
+
+    `--arg`, once for each kernel parameter in order:
+
+    - `int=512`, `float4=1,2,3,4`: a value
+    - `float:1048576`: a buffer of that many values, zeros; or filled: `float:1024:uniform:LOW:HIGH`,
+      `:normal:MEAN:SD`, `:arange:START:STEP`, `:constant:VALUE` (numbers may be left out)
+    - `float@data.npy`, `uint@data.bin`: a buffer with the content of a file
+    - `local:1024`: local memory, in bytes
+    - `null`: a null buffer
+    - `image:uchar:RGBA:480x640:uniform`, `sampler:clamp:linear`: an image (height x width), a sampler
+
+    Example: `crosscast characterize vecadd.cl --global 1048576 --arg float:1048576:uniform
+    --arg float:1048576:uniform --arg float:1048576 --arg int=1048576`
+
+    A CUDA kernel: `crosscast characterize saxpy.cu --kernel 'saxpy<float>' --grid 4096 --block 256
+    --arg int=1048576 --arg float=2 --arg float:1048576:uniform --arg float:1048576`
+    """
+
+    file: Path
+    """File to characterize."""
+    more: Paths = ()
+    """Further files, whose launches follow."""
+    _: KW_ONLY
     launch: ShownLaunch = LAUNCH
     launches: Flag = False
     """List the launches in the host code of a CUDA or HIP program, with the parts that are known from its
@@ -51,58 +82,28 @@ class CharacterizeOptions:
     """Threads that run work-groups; the profile does not depend on it."""
     timeout: float = 600.0
     """Longest run of a kernel, in seconds."""
-    memory_limit: str | None = None
+    memory_limit: Bytes | None = None
     """Most memory of the process that runs the kernel, such as `4G`."""
 
 
-@runs("characterize")
-def characterize(file: Path, /, *more: Path, options: CharacterizeOptions = CharacterizeOptions()) -> None:
-    """Profile each kernel launch of FILE, independently of any device.
+@command("capture.capture")
+class Capture:
+    """Run a program, unchanged, and record its kernel launches and transfers.
 
-    FILE is a launch file (`.toml`), a simulator file of Oclgrind (`.sim`), or a program (OpenCL C,
-    CUDA `.cu`, HIP `.hip`, LLVM IR text or bitcode) whose launch the options describe.
-
-    A launch that takes minutes: `--sample-groups 4096` runs so many of its work-groups, and says how wrong
-    that may be.
-
-    `--arg`, once for each kernel parameter in order:
-
-    - `int=512`, `float4=1,2,3,4`: a value
-    - `float:1048576`: a buffer of that many values, zeros; or filled: `float:1024:uniform:LOW:HIGH`,
-      `:normal:MEAN:SD`, `:arange:START:STEP`, `:constant:VALUE` (numbers may be left out)
-    - `float@data.npy`, `uint@data.bin`: a buffer with the content of a file
-    - `local:1024`: local memory, in bytes
-    - `null`: a null buffer
-    - `image:uchar:RGBA:480x640:uniform`, `sampler:clamp:linear`: an image (height x width), a sampler
-
-    Example: `crosscast characterize vecadd.cl --global 1048576 --arg float:1048576:uniform
-    --arg float:1048576:uniform --arg float:1048576 --arg int=1048576`
-
-    A CUDA kernel: `crosscast characterize saxpy.cu --kernel 'saxpy<float>' --grid 4096 --block 256
-    --arg int=1048576 --arg float=2 --arg float:1048576:uniform --arg float:1048576`
-
-    Parameters
-    ----------
-    file
-        File to characterize.
-    more
-        Further files, whose launches follow.
+    The program comes after two hyphens, `crosscast capture -- ./app --size 1000`. Its input, output and exit
+    code are its own. `crosscast report`, `characterize` and `predict` take the folder of the trace
+    (docs/capture.md).
     """
 
-
-_OUT = Path("crosscast-trace")
-
-
-@options
-class CaptureOptions:
-    """Options of `crosscast capture`."""
-
-    out: Path = _OUT
+    command: Annotated[tuple[str, ...], Parameter(allow_leading_hyphen=True, show_default=False)] = ()
+    """The program and its arguments."""
+    _: KW_ONLY
+    out: Path = Path("crosscast-trace")
     """Folder of the trace, new or empty."""
     select: str = "spread"
     """Launches whose memory is kept, so that they can be characterized: `spread` (the 1st, 2nd, 3rd, 5th,
     9th, ... of a kernel and its sizes), `all`, `none` (times only), `first:N` or `every:N`."""
-    max_bytes: str = "4 GiB"
+    max_bytes: Annotated[Bytes, Parameter(show_default=lambda _: "4 GiB")] = 4 << 30
     """Most memory of launches that is kept."""
     max_seconds: Whole = 60
     """Most time that the program waits for its memory to be read."""
@@ -114,42 +115,8 @@ class CaptureOptions:
     """Also write a timeline for ui.perfetto.dev."""
 
 
-@runs("capture")
-def capture(
-    *command: Annotated[str, Parameter(allow_leading_hyphen=True)], options: CaptureOptions = CaptureOptions()
-) -> None:
-    """Run a program, unchanged, and record its kernel launches and transfers.
-
-    The program comes after two hyphens, `crosscast capture -- ./app --size 1000`. Its input, output and exit
-    code are its own. `crosscast report`, `characterize` and `predict` take the folder of the trace
-    (docs/capture.md).
-
-    Parameters
-    ----------
-    command
-        The program and its arguments.
-    """
-
-
-@options
-class EmbedOptions:
-    """Options of `crosscast embed`."""
-
-    profiles: Path | None = None
-    """Table with profiles of this source (.parquet, .csv), as `crosscast characterize` writes it."""
-    spirv: Path | None = None
-    """Module of this kernel that gets the profiles, instead of one compiled from the source; or `none`."""
-    out: Path | None = None
-    """File for the source with its profiles."""
-    in_place: Flag = False
-    """Write them into the source, and the module given with `--spirv`, themselves."""
-    launch: OfLaunch = LAUNCH
-    json: Flag = False
-    """Print one JSON value."""
-
-
-@runs("embed")
-def embed(file: Path, /, *, options: EmbedOptions = EmbedOptions()) -> None:
+@command("embed.embed")
+class Embed:
     """Write the profiles of a kernel's launches into its source as a comment, and into a SPIR-V module.
 
     FILE is a launch file (`.toml`, `.sim`), or a source with the launch options of `crosscast characterize`
@@ -159,55 +126,49 @@ def embed(file: Path, /, *, options: EmbedOptions = EmbedOptions()) -> None:
     For `k.cl`, the files `k.profiled.cl` and, compiled from it, `k.profiled.spv` are written beside it. It
     stays as it is, unless `--in-place` is given. Profiles that a file holds already are replaced.
     `crosscast predict` reads them from either file (docs/embedding.md).
-
-    Parameters
-    ----------
-    file
-        Launch file, or source.
     """
 
+    file: Path
+    """Launch file, or source."""
+    _: KW_ONLY
+    profiles: Path | None = None
+    """Table with profiles of this source (.parquet, .csv), as `crosscast characterize` writes it."""
+    spirv: Path | None = None
+    """Module of this kernel that gets the profiles, instead of one compiled from the source; or `none`."""
+    out: Path | None = None
+    """File for the source with its profiles."""
+    in_place: Flag = False
+    """Write them into the source, and the module given with `--spirv`, themselves."""
+    launch: OfLaunch = LAUNCH
+    json: JsonFlag = False
 
-@options
-class ExplainOptions:
-    """Options of `crosscast explain`."""
 
+@command("predict.explain")
+class Explain:
+    """Say what bounds a kernel on a device: memory, compute, launch or latency; why, and what to try.
+
+    The bound follows from the profile and the device's data sheet alone (docs/verdicts.md). Beside it
+    stand the forecast and what its time is spent on, as `crosscast predict` makes them. FILE is what that
+    takes.
+    """
+
+    file: Path
+    """File to explain."""
+    more: Paths = ()
+    """Further files."""
+    _: KW_ONLY
     devices: Annotated[Names | None, Parameter(show_default=False)] = None
     """Devices of the catalogue, separated by commas (`crosscast devices --catalogue`); by default h100-sxm,
     rtx4090 and epyc-9654."""
-    device_file: Annotated[tuple[Path, ...], Repeated] = ()
+    device_file: Paths = ()
     """Data sheet (TOML) of a further device; may be repeated."""
     application: Application = None
     launch: OfLaunch = LAUNCH
     output: Output = OUTPUT
 
 
-@runs("predict")
-def explain(file: Path, /, *more: Path, options: ExplainOptions = ExplainOptions()) -> None:
-    """Say what bounds a kernel on a device: memory, compute, launch or latency; why, and what to try.
-
-    The bound follows from the profile and the device's data sheet alone (docs/verdicts.md). Beside it
-    stand the forecast and what its time is spent on, as `crosscast predict` makes them. FILE is what that
-    takes.
-
-    Parameters
-    ----------
-    file
-        File to explain.
-    more
-        Further files.
-    """
-
-
-@runs("compare")
-def compare(
-    first: Path,
-    second: Path,
-    /,
-    *,
-    fail_on: Annotated[tuple[str, ...], Repeated] = (),
-    launch: OfLaunch = LAUNCH,
-    output: Output = OUTPUT,
-) -> None:
+@command("compare.compare")
+class Compare:
     """Compare two profiles, datasets, models or schedules, and fail where a change is too large.
 
     FIRST and SECOND are of one kind: files of profiles; launch files, or programs with the launch options of
@@ -218,14 +179,15 @@ def compare(
 
     Example, in continuous integration: `crosscast compare before.json kernel.toml
     --fail-on 'total_instruction_count>+5%' --fail-on missing`
-
-    Parameters
-    ----------
-    first
-        Reference of the comparison; changes are relative to it.
-    second
-        Input to compare.
-    fail_on
-        A change that is too large: `METRIC>+5%` or `METRIC<-5%` of the first, or `METRIC>10` in the metric's
-        unit; `missing` for what only one of the two has. May be repeated.
     """
+
+    first: Path
+    """Reference of the comparison; changes are relative to it."""
+    second: Path
+    """Input to compare."""
+    _: KW_ONLY
+    fail_on: Texts = ()
+    """A change that is too large: `METRIC>+5%` or `METRIC<-5%` of the first, or `METRIC>10` in the metric's
+    unit; `missing` for what only one of the two has. May be repeated."""
+    launch: OfLaunch = LAUNCH
+    output: Output = OUTPUT

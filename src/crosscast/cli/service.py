@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,24 +10,23 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli import COMMANDS
-from crosscast.cli.options import (
-    OUTPUT,
-    RUN,
-    Flag,
-    JsonFlag,
-    Names,
-    Output,
-    Repeated,
-    RunOptions,
-    options,
-    runs,
-)
+from crosscast.cli.options import OUTPUT, RUN, Flag, JsonFlag, Names, Output, RunOptions, Texts, command
+
+hooks_app = cyclopts.App(name="hooks", help=COMMANDS["hooks"][1])
 
 
-@options
-class ReportOptions:
-    """Options of `crosscast report`."""
+@command("capture.report")
+class WriteReport:
+    """Report on a recorded program, or write a page about a dataset and how well its times are predicted.
 
+    Of the trace of `crosscast capture`: where the time goes, profiles, and how long the program takes on
+    other devices. Of a dataset, a page: its contents, predictions for each held-out application, recommended
+    devices and what they cost, and how to read the scores. docs/reporting.md shows one.
+    """
+
+    folder: Path
+    """Folder of a trace or dataset, or `bundled` for the dataset that comes with Crosscast."""
+    _: KW_ONLY
     models: Names | None = None
     """Models, separated by commas, or `all`; by default the one that `crosscast train` takes. The page shows
     the one with the least error, beside the baselines."""
@@ -38,31 +38,21 @@ class ReportOptions:
     output: Output = OUTPUT
 
 
-@runs("report")
-def report(folder: Path, /, *, options: ReportOptions = ReportOptions()) -> None:
-    """Report on a recorded program, or write a page about a dataset and how well its times are predicted.
+@command("service.serve")
+class Serve:
+    """Answer forecasts, choices and co-location plans over a Unix socket or TCP (docs/service.md).
 
-    Of the trace of `crosscast capture`: where the time goes, profiles, and how long the program takes on
-    other devices. Of a dataset, a page: its contents, predictions for each held-out application, recommended
-    devices and what they cost, and how to read the scores. docs/reporting.md shows one.
-
-    Parameters
-    ----------
-    folder
-        Folder of a trace or dataset, or `bundled` for the dataset that comes with Crosscast.
+    Answers have the numbers of `crosscast predict`, `choose` and `colocate`. A model that is replaced in its
+    folder is read again; SIGHUP reads everything again, and SIGTERM ends the service when it has answered.
     """
 
-
-@options
-class ServeOptions:
-    """Options of `crosscast serve`."""
-
-    model: Annotated[tuple[str, ...], Repeated]
+    _: KW_ONLY
+    model: Texts
     """Folder of a model, or a name that `crosscast models` lists; may be repeated."""
-    profiles: Annotated[tuple[str, ...], Repeated] = ("bundled",)
+    profiles: Texts = ("bundled",)
     """Profiles that requests may name: a dataset, a file of profiles or launches, a profile of
     `crosscast corun profile`, or a folder of these; may be repeated."""
-    samples: Annotated[tuple[str, ...], Repeated] = ()
+    samples: Texts = ()
     """Sample runs of kernels that requests may name, as `crosscast choose configuration` takes them; may be
     repeated."""
     socket: Path | None = None
@@ -73,70 +63,36 @@ class ServeOptions:
     """Tokens of those who may ask over TCP, a line each."""
 
 
-@runs("service")
-def serve(*, options: ServeOptions) -> None:
-    """Answer forecasts, choices and co-location plans over a Unix socket or TCP (docs/service.md).
-
-    Answers have the numbers of `crosscast predict`, `choose` and `colocate`. A model that is replaced in its
-    folder is read again; SIGHUP reads everything again, and SIGTERM ends the service when it has answered.
-    """
-
-
-hooks_app = cyclopts.App(name="hooks", help=COMMANDS["hooks"][1])
-Kind = Literal["slurm", "systemd", "grafana"]
-Folder = Annotated[Path, Parameter(name="--dir")]
-
-
-@hooks_app.command
-@runs("service")
-def install(
-    kind: Kind,
-    /,
-    *,
-    folder: Folder,
-    prefix: Path | None = None,
-    dry_run: Flag = False,
-    json: JsonFlag = False,
-) -> None:
+@command("service.install", hooks_app)
+class Install:
     """Write files for an operator to review (docs/service.md, docs/slurm.md).
 
     Nothing that differs is replaced, but the code in the folder `crosscast`, which is not yours to change.
-
-    Parameters
-    ----------
-    kind
-        `slurm`: hooks for job submission, and prolog and epilog that set power caps. `systemd`: units of the
-        service. `grafana`: a dashboard.
-    folder
-        Where to write them, such as `/etc/slurm`, `/etc/systemd/system`.
-    prefix
-        Folder that stands for `/`, to stage them for a review or a package: they are written below it.
-    dry_run
-        Write nothing; print what would be done, and the files.
     """
 
+    kind: Literal["slurm", "systemd", "grafana"]
+    """`slurm`: hooks for job submission, and prolog and epilog that set power caps. `systemd`: units of the
+    service. `grafana`: a dashboard."""
+    _: KW_ONLY
+    folder: Annotated[Path, Parameter(name="--dir")]
+    """Where to write them, such as `/etc/slurm`, `/etc/systemd/system`."""
+    prefix: Path | None = None
+    """Folder that stands for `/`, to stage them for a review or a package: they are written below it."""
+    dry_run: Flag = False
+    """Write nothing; print what would be done, and the files."""
+    json: JsonFlag = False
 
-@hooks_app.command
-@runs("service")
-def remove(
-    kind: Kind,
-    /,
-    *,
-    folder: Folder,
-    prefix: Path | None = None,
-    dry_run: Flag = False,
-    json: JsonFlag = False,
-) -> None:
-    """Remove the files that `crosscast hooks install` wrote; what you have changed stays.
 
-    Parameters
-    ----------
-    kind
-        `slurm`, `systemd` or `grafana`.
-    folder
-        Where they are.
-    prefix
-        Folder that stands for `/`, if they are staged.
-    dry_run
-        Remove nothing; print what would be done.
-    """
+@command("service.remove", hooks_app)
+class Remove(Install):
+    """Remove the files that `crosscast hooks install` wrote; what you have changed stays."""
+
+    kind: Literal["slurm", "systemd", "grafana"]
+    """`slurm`, `systemd` or `grafana`."""
+    _: KW_ONLY
+    folder: Annotated[Path, Parameter(name="--dir")]
+    """Where they are."""
+    prefix: Path | None = None
+    """Folder that stands for `/`, if they are staged."""
+    dry_run: Flag = False
+    """Remove nothing; print what would be done."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,7 +10,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli import COMMANDS
-from crosscast.cli.options import FIGURES, Executor, FigureOutput, Flag, Names, Repeated, Whole, options, runs
+from crosscast.cli.options import FIGURES, Executor, FigureOutput, Flag, Names, Paths, Whole, command
 
 app = cyclopts.App(name="simulate", help=COMMANDS["simulate"][1])
 Policies = Annotated[
@@ -33,25 +34,20 @@ Backfill = Annotated[
     Parameter(help="Order in which jobs are tried for backfilling, one of the same; by default fcfs."),
 ]
 Out = Annotated[
-    list[Path] | None,
-    Repeated,
+    Paths,
     Parameter(
         help="File for the schedule, if it is one: `.csv` with job, submit, start, end, machine and procs, "
         "or `.swf`, a trace; may be given twice."
     ),
 ]
-Window = Annotated[
-    str | None,
-    Parameter(
-        help="Part of the time that figures show, since the first submission, such as `10d:17d` or `36h:`; "
-        "by default all."
-    ),
-]
 
 
-@options
-class SimulatePoliciesOptions:
-    """Options of `crosscast simulate policies`.
+@command("simulate.policies", app)
+class SimulatePolicies:
+    """Compare scheduling policies on a trace of a cluster (docs/scheduling.md).
+
+    Several policies, priorities and orders of backfilling, with commas between, are compared in all
+    combinations: `--policy fcfs,easy`.
 
     Parameters
     ----------
@@ -60,13 +56,18 @@ class SimulatePoliciesOptions:
         timeline of the schedule, if it is one.
     """
 
+    trace: Path
+    """Jobs in the Standard Workload Format, or what `sacct --parsable2` printed, plain or compressed with
+    gzip."""
+    _: KW_ONLY
+
     policy: Policies = None
     priority: Priority = None
     backfill: Backfill = None
     search: str | None = None
     """Find the best of all policies, and of some orders where none are given, by makespan, slowdown,
     mean-wait, wait-p95, fairness, energy, cost or carbon, and list it first."""
-    estimates: Annotated[Names, Parameter(show_default=False)] = ("requested",)  # type: ignore[assignment]
+    estimates: Annotated[Names, Parameter(show_default=False)] = ("requested",)
     """Run times that the scheduler assumes: `requested` by users (the default), `exact`, or `predicted` by
     forecasts of the TOML file and the last two jobs of the same user."""
     machines: str | None = None
@@ -78,31 +79,19 @@ class SimulatePoliciesOptions:
     slow jobs down, their limits are extended as much, and jobs over their request are counted."""
     users: Flag = False
     """Also list each user's jobs and waits; the timeline's colours are users instead of waits."""
-    out: Out = None
-    window: Window = None
+    out: Out = ()
+    window: str | None = None
+    """Part of the time that figures show, since the first submission, such as `10d:17d` or `36h:`; by default
+    all."""
     executor: Executor = None
     output: FigureOutput = FIGURES
 
 
-@app.command
-@runs("simulate")
-def policies(trace: Path, /, *, options: SimulatePoliciesOptions = SimulatePoliciesOptions()) -> None:
-    """Compare scheduling policies on a trace of a cluster (docs/scheduling.md).
+@command("placements.placements", app)
+class SimulatePlacements:
+    """Compare placements of jobs whose times on several machines are known (docs/scheduling.md).
 
-    Several policies, priorities and orders of backfilling, with commas between, are compared in all
-    combinations: `--policy fcfs,easy`.
-
-    Parameters
-    ----------
-    trace
-        Jobs in the Standard Workload Format, or what `sacct --parsable2` printed, plain or compressed with
-        gzip.
-    """
-
-
-@options
-class SimulatePlacementsOptions:
-    """Options of `crosscast simulate placements`.
+    The experiment of section VII of Nichols et al. 2024.
 
     Parameters
     ----------
@@ -110,6 +99,13 @@ class SimulatePlacementsOptions:
         Folder for figures: makespans and slowdowns, jobs that wait over time (with the first seed), and the
         timeline of the schedule, if it is one.
     """
+
+    jobs_file: Annotated[Path, Parameter(name="JOBS")]
+    """Types of jobs with measured and predicted times (Parquet or CSV, docs/traces.md), or a trace of
+    Gavel."""
+    speeds: Path | None = None
+    """CSV file with the speeds of a trace of Gavel."""
+    _: KW_ONLY
 
     machines: Path
     """TOML file with the machines."""
@@ -133,28 +129,6 @@ class SimulatePlacementsOptions:
     """Order of the queue: fcfs, lcfs, shortest, longest, narrowest, widest, smallest-area or largest-area."""
     backfill: str | None = None
     """Order in which jobs are tried for backfilling, one of the same."""
-    out: Out = None
+    out: Out = ()
     executor: Executor = None
     output: FigureOutput = FIGURES
-
-
-@app.command
-@runs("placements")
-def placements(
-    jobs_file: Annotated[Path, Parameter(name="JOBS")],
-    speeds: Path | None = None,
-    /,
-    *,
-    options: SimulatePlacementsOptions,
-) -> None:
-    """Compare placements of jobs whose times on several machines are known (docs/scheduling.md).
-
-    The experiment of section VII of Nichols et al. 2024.
-
-    Parameters
-    ----------
-    jobs_file
-        Types of jobs with measured and predicted times (Parquet or CSV, docs/traces.md), or a trace of Gavel.
-    speeds
-        CSV file with the speeds of a trace of Gavel.
-    """

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from crosscast.characterization import run
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.launchfiles.simfile import render_dumps
-from crosscast.cli.options import IN_LAUNCHFILE, FigureOutput, LaunchOptions, bytes_in
-from crosscast.cli.profiles import CharacterizeOptions
+from crosscast.cli.options import IN_LAUNCHFILE, FigureOutput
+from crosscast.cli.profiles import Characterize
+from crosscast.commands import output
 from crosscast.commands.launch import read_inputs, replay_trace, run_launch, show_launches
-from crosscast.commands.output import (
-    LaunchesStatus,
-    check_file,
-    check_output,
-    check_picture,
-    page_of,
-    print_json,
-    raise_last,
-    say,
-    tell,
-    warn,
-)
+from crosscast.commands.output import raise_last, say, tell, warn
 from crosscast.data.files import make_folder
 from crosscast.data.profiles import csv_header, csv_row, require_pyarrow, write_aiwc, write_parquet
 from crosscast.errors import CompileError, InputError, UnsupportedError
@@ -37,7 +26,7 @@ from crosscast.tracing.trace import is_trace
 class Outputs:
     """Receives each profile when it is done, and writes the files at the end."""
 
-    options: CharacterizeOptions
+    options: Characterize
     profiles: list[Profile] = field(default_factory=list)  # Finished profiles
 
     def prepare(self) -> None:
@@ -45,14 +34,13 @@ class Outputs:
         aiwc, parquet, plot = self.options.aiwc, self.options.parquet, self.options.plot
         if aiwc is not None and aiwc.exists() and not aiwc.is_dir():
             raise InputError.of(where="--aiwc", expected="a folder", found=f"the file {aiwc}")
-        for flag, path in (("--parquet", parquet), ("--plot", plot)):
-            if path is not None:
-                check_file(flag, path)
         if parquet is not None:
+            output.check_file("--parquet", parquet)
             require_pyarrow()
         if plot is not None:
-            check_picture("--plot", plot)
-        check_output(FigureOutput(html=self.options.html))
+            output.check_file("--plot", plot)
+            output.check_picture("--plot", plot)
+        output.check_output(FigureOutput(html=self.options.html))
 
     def add(self, profile: Profile, dump: str | None = None) -> None:
         """Take a finished profile, with the text of the arguments to dump if there is one."""
@@ -65,7 +53,7 @@ class Outputs:
         for doubt in doubts({"read_beyond": profile.launch.get("read_beyond", {})}):
             warn(f"{profile.kernel} {doubt}; --check-bounds tells the work-item and the line")
         if self.options.json:
-            print_json(profile.to_dict() if dump is None else {**profile.to_dict(), "dump": dump})
+            output.print_json(profile.to_dict() if dump is None else {**profile.to_dict(), "dump": dump})
         else:
             if self.options.csv:
                 header = [csv_header()] if len(self.profiles) == 1 else []
@@ -84,33 +72,32 @@ class Outputs:
         options = self.options
         if not options.json and not options.csv:
             profiles_report(self.profiles, everything=options.all).print(sys.stdout)
-        self._write("--parquet", options.parquet, write_parquet)
-        self._write("--plot", options.plot, write_kiviat)
+        for flag, path, write in (
+            ("--parquet", options.parquet, write_parquet),
+            ("--plot", options.plot, write_kiviat),
+        ):
+            if path is None:
+                continue
+            try:
+                write(self.profiles, path)
+            except OSError as error:
+                raise InputError(f"{flag}: cannot write {path} ({error.strerror or error})") from error
+            tell(f"wrote {path}")
         if options.html is not None:
             many = len(self.profiles) > MOST_PROFILES
             figures = {} if many else {"Kiviat figure of the profiles": kiviat(self.profiles)}
             report = profiles_report(self.profiles, everything=True)
-            tell(f"wrote {page_of(report, figures).write_html(options.html)}")
-
-    def _write(self, flag: str, path: Path | None, write: Callable[[list[Profile], Path], None]) -> None:
-        if path is None:
-            return
-        try:
-            write(self.profiles, path)
-        except OSError as error:
-            raise InputError(f"{flag}: cannot write {path} ({error.strerror or error})") from error
-        tell(f"wrote {path}")
+            tell(f"wrote {output.page_of(report, figures).write_html(options.html)}")
 
 
-def characterize(file: Path, /, *more: Path, options: CharacterizeOptions) -> None:
+def characterize(options: Characterize) -> None:
     """Run ``crosscast characterize``."""
+    files = (options.file, *options.more)
     if options.launches:
-        for path in (file, *more):
+        for path in files:
             show_launches(path, options.launch, as_json=options.json)
         return
-
     runtime_objects.start()
-
     if options.json and options.csv:
         raise InputError("--json and --csv both want standard output: choose one")
     sample_groups = options.launch.sampled("all")
@@ -122,36 +109,27 @@ def characterize(file: Path, /, *more: Path, options: CharacterizeOptions) -> No
         raise InputError.of(where="--threads", expected="at least 1", found=f"{options.threads}")
     if not options.timeout > 0:
         raise InputError.of(where="--timeout", expected="more than 0 seconds", found=f"{options.timeout:g}")
-    outputs = Outputs(options)
-    limit = options.memory_limit
-    memory_limit = None if limit is None else bytes_in("--memory-limit", limit)
     how = run.Options(
         threads=options.threads,
         check_bounds=options.check_bounds,
         timeout_s=options.timeout,
-        memory_limit=memory_limit,
+        memory_limit=options.memory_limit,
         published=options.aiwc is not None,
         host_time=True,
         sample_groups=sample_groups,
     )
+    outputs = Outputs(options)
     outputs.prepare()
-    _run((file, *more), options.launch, outputs, how)
-
-
-def _run(files: Sequence[Path], direct: LaunchOptions, outputs: Outputs, how: run.Options) -> None:
-    """Characterize all launches; finished profiles are shown even if a later launch fails.
-
-    A kernel that is refused does not stop the launches of others.
-    """
+    # Finished profiles are shown even if a later launch fails; a refused kernel does not stop the others.
     refused: list[CompileError | UnsupportedError] = []
     try:
         # One file after the other, as the arguments of all may exceed the memory.
         for file in files:
             if is_trace(file):
-                _of_trace(file, direct, outputs, how)
+                _of_trace(file, outputs, how)
                 continue
-            inputs = read_inputs(file, direct)
-            with LaunchesStatus(len(inputs.launches)) as status:
+            inputs = read_inputs(file, options.launch)
+            with output.LaunchesStatus(len(inputs.launches)) as status:
                 for launch in inputs.launches:
                     try:
                         profile = run_launch(launch, len(outputs.profiles), how)
@@ -165,9 +143,9 @@ def _run(files: Sequence[Path], direct: LaunchOptions, outputs: Outputs, how: ru
     raise_last(refused)
 
 
-def _of_trace(folder: Path, direct: LaunchOptions, outputs: Outputs, how: run.Options) -> None:
+def _of_trace(folder: Path, outputs: Outputs, how: run.Options) -> None:
     """Characterize a launch of each class of a recorded program, with warnings about failed replays."""
-    direct.refuse(folder, IN_LAUNCHFILE)
+    outputs.options.launch.refuse(folder, IN_LAUNCHFILE)
     summary, replayed = replay_trace(folder, how)
     interpolated = 0
     for launch_class, replay in zip(summary.classes, replayed, strict=True):

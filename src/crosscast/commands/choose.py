@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosscast.cli.decide import ChooseConfigurationOptions
-from crosscast.cli.options import Output, share_in
-from crosscast.commands.output import check_file, check_output, check_picture, say, show, tell, warn_of
+from crosscast.cli.decide import ChooseConfiguration, ChooseSample
+from crosscast.cli.options import share_in
+from crosscast.commands.output import check_file, check_picture, say, show, tell, warn_of
 from crosscast.decide.samples import SampledKernel, read_samples, template_columns, write_template
 from crosscast.decide.selector import KernelChoices, choices_answer, choices_for
 from crosscast.errors import InputError
@@ -24,20 +24,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def sample(*, model: str | None, template: Path | None, output: Output) -> None:
+def sample(options: ChooseSample) -> None:
     """Run ``crosscast choose sample``."""
-    card = first_fit(models_for(model, "configuration"), lambda trained: trained, tell)[0].card
-    if template is not None:
-        write_template(template, card)
-        tell(f"wrote {template}")
+    card = first_fit(models_for(options.model, "configuration"), lambda trained: trained, tell)[0].card
+    if options.template is not None:
+        write_template(options.template, card)
+        tell(f"wrote {options.template}")
     columns = template_columns(card)
     answer = {"samples": [each.to_dict() for each in card.sample_configurations], "columns": list(columns)}
-    show(output, lambda: answer, lambda: samples_report(card, columns))
+    show(options.output, lambda: answer, lambda: samples_report(card, columns))
 
 
-def configuration(samples: Path, /, *, options: ChooseConfigurationOptions) -> None:
+def configuration(options: ChooseConfiguration) -> None:
     """Run ``crosscast choose configuration``."""
-    check_output(options.output)
     if options.plot is not None:
         check_picture("--plot", options.plot)
         check_file("--plot", options.plot)
@@ -53,7 +52,7 @@ def configuration(samples: Path, /, *, options: ChooseConfigurationOptions) -> N
     slowdown = None if text is None else share_in("--max-slowdown", text, "5% or 0.05")
 
     def chosen(trained: TrainedConfigurationModel) -> tuple[Sequence[str], list[KernelChoices]]:
-        runs = read_samples(samples, trained.card)
+        runs = read_samples(options.samples, trained.card)
         return runs.notes, choices_for(
             trained,
             _named(runs.kernels, options.kernel),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crosscast.cli.options import LAUNCH, LaunchOptions, Output
+from crosscast.cli.options import LAUNCH, LaunchOptions
+from crosscast.cli.profiles import Compare
 from crosscast.commands.files import read_profiles
-from crosscast.commands.output import check_output, show
+from crosscast.commands.output import show
 from crosscast.comparison import Condition, contents_of, kind_of
 from crosscast.comparison import compare as compared
 from crosscast.forecasting.kernels import STORED
@@ -17,20 +18,17 @@ DIFFERS = 3
 """Exit code if a condition holds, which is neither wrong input nor a failure of the machine."""
 
 
-def compare(
-    first: Path, second: Path, /, *, fail_on: tuple[str, ...], launch: LaunchOptions, output: Output
-) -> int:
+def compare(options: Compare) -> int:
     """Run ``crosscast compare``."""
-    check_output(output)
-    for text in fail_on:
+    for text in options.fail_on:
         Condition.parse(text)
     # Profiles are read here, so that launches are characterized with progress.
     left, right = (
-        contents_of(path, _profiles(path, launch) if kind_of(path) == "profiles" else None)
-        for path in (first, second)
+        contents_of(path, _profiles(path, options.launch) if kind_of(path) == "profiles" else None)
+        for path in (options.first, options.second)
     )
-    comparison = compared(left, right, fail_on)
-    show(output, comparison.to_dict, lambda: comparison_report(comparison))
+    comparison = compared(left, right, options.fail_on)
+    show(options.output, comparison.to_dict, lambda: comparison_report(comparison))
     return 0 if comparison.passes else DIFFERS
 
 

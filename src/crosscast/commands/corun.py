@@ -5,14 +5,12 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
-from crosscast.cli.corun import CorunCampaignOptions, CorunProfileOptions
-from crosscast.cli.options import names_in
+from crosscast.cli.corun import CorunCampaign, CorunProfile
 from crosscast.commands.dataset import print_outcome
 from crosscast.commands.output import (
     LabelStatus,
     TaskStatus,
     check_file,
-    check_output,
     confirm,
     print_json,
     say,
@@ -42,18 +40,16 @@ _SHORT_MIXES = 60
 """Number of mixes for a first model of a device."""
 
 
-def campaign(*, options: CorunCampaignOptions) -> int:
+def campaign(options: CorunCampaign) -> int:
     """Run ``crosscast corun campaign``."""
-    applications = selected(names_in("--suite", options.suite))
+    applications = selected(options.suite)
     expect_installed(applications)
-
-    names = names_in("--sizes", options.sizes)
     target = find(options.device)
-    for name in names:
+    for name in options.sizes:
         working_set(name)
     plan = corun_campaign.CoRunPlan(
         applications=applications,
-        sizes=tuple(names),
+        sizes=tuple(options.sizes),
         device=target,
         caches=TYPICAL,
         settings=CoRunSettings(
@@ -83,17 +79,12 @@ def campaign(*, options: CorunCampaignOptions) -> int:
     return _FAILED if outcome.failures else 0
 
 
-def profile(what: str, /, *, options: CorunProfileOptions) -> None:
+def profile(options: CorunProfile) -> None:
     """Run ``crosscast corun profile``."""
-    check_output(options.output)
-
-    subject = subject_of(what, options.size)
-
+    subject = subject_of(options.what, options.size)
     target = find(options.device)
     name = _name(subject)
-    path = options.out or Path(
-        f"{name[0]}.json" if options.size is None else f"{name[0]}-{options.size}.json"
-    )
+    path = options.out or Path("-".join(filter(None, (name[0], options.size))) + ".json")
     check_file("--out", path)
     doubts = host_state.doubts()
     settings = CoRunSettings(options.round_s, options.jobs, timeout_s=options.timeout, sensor=options.sensor)

@@ -1,97 +1,109 @@
-"""``crosscast dataset``: build, merge and describe."""
+"""``crosscast dataset``: build, import, merge and describe."""
 
 from __future__ import annotations
 
-import sys
+import json
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from crosscast.cli.dataset import DatasetBuildOptions
-from crosscast.cli.options import Output, names_in
-from crosscast.commands.output import TaskStatus, announce, check_output, check_writable, say, show
+from crosscast.characterization.synthesis import profiles_of
+from crosscast.cli.dataset import (
+    DatasetBuild,
+    DatasetDescribe,
+    DatasetMerge,
+    ImportCounters,
+    ImportRuns,
+    ImportTrace,
+)
+from crosscast.cli.options import Output
+from crosscast.commands.launch import replay_trace
+from crosscast.commands.output import (
+    LaunchesStatus,
+    TaskStatus,
+    announce,
+    check_writable,
+    say,
+    show,
+    tell,
+    warn,
+)
 from crosscast.data import description
+from crosscast.data.counters.common import Circumstances
+from crosscast.data.counters.importing import import_counted
 from crosscast.data.dataset import Dataset, dataset_named, read_dataset, write_dataset
 from crosscast.data.files import locked
 from crosscast.data.merge import hosts_of, merged
-from crosscast.data.sources import IMPORTERS
+from crosscast.data.sources import Importer
+from crosscast.data.sources.source import store
 from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.executor import workers
+from crosscast.measure.regions.samples import import_runs
 from crosscast.measure.subjects import Settings, expect_installed
-from crosscast.report.catalogues import sources_report
 from crosscast.report.dataset import description_report
 from crosscast.suite.application import TYPICAL, Caches, working_set
 from crosscast.suite.registry import selected
+from crosscast.tracing.dataset import dataset_of
+
+if TYPE_CHECKING:
+    from crosscast.characterization.synthesis import Cells
+    from crosscast.measure.campaign import CampaignOutcome
 
 
-def check_new(out: Path) -> None:
+def _check_new(out: Path) -> None:
     """Raise InputError unless a folder is new or empty, and writable."""
     check_writable("--out", out)
     if out.is_dir() and any(out.iterdir()):
         raise InputError.of(where="--out", expected="a new or empty folder", found=f"{out} with files")
 
 
-def show_described(dataset: Dataset, output: Output) -> None:
-    """Show what a dataset contains."""
+def _write(dataset: Dataset, out: Path) -> None:
+    with locked(out):
+        write_dataset(dataset, out)
+
+
+def _show_described(dataset: Dataset, output: Output) -> None:
     described = description.describe(dataset)
     show(output, described.to_dict, lambda: description_report(described))
 
 
-def merge(folder: Path, /, *more: Path, out: Path, output: Output) -> None:
+def merge(options: DatasetMerge) -> None:
     """Run ``crosscast dataset merge``."""
-    check_output(output)
-    check_new(out)
-    dataset = merged(list(map(dataset_named, (folder, *more))), str(out))
-    with locked(out):
-        write_dataset(dataset, out)
+    _check_new(options.out)
+    dataset = merged(list(map(dataset_named, (options.folder, *options.more))), str(options.out))
+    _write(dataset, options.out)
     for device, hosts in hosts_of(dataset.sessions.to_pylist()).items():
         if len(hosts) > 1:
             say(f"note: {device} was measured on {', '.join(hosts)}")
-    show_described(dataset, output)
+    _show_described(dataset, options.output)
 
 
-def describe(folder: Path, /, *, output: Output) -> None:
+def describe(options: DatasetDescribe) -> None:
     """Run ``crosscast dataset describe``."""
-    show_described(dataset_named(folder), output)
+    _show_described(dataset_named(options.folder), options.output)
 
 
-def sources(*, output: Output) -> None:
-    """Run ``crosscast dataset sources``."""
-    check_output(output)
-
-    rows = [importer.to_dict() for importer in IMPORTERS.values()]
-    show(output, lambda: rows, lambda: sources_report(rows))
-
-
-if TYPE_CHECKING:
-    from crosscast.measure.campaign import CampaignOutcome
-
-_FAILED = 1
-
-
-def build(*, options: DatasetBuildOptions) -> int:
+def build(options: DatasetBuild) -> int:
     """Run ``crosscast dataset build``; the exit code is 1 if something failed."""
-    check_output(options.output)
-    applications = selected(names_in("--suite", options.suite))
+    applications = selected(options.suite)
     expect_installed(applications)
     # Imported here, as they need OpenCL, which `expect_installed` has checked.
     from crosscast.measure import campaign, opencl
     from crosscast.measure.workers import Workers
 
-    names = names_in("--sizes", options.sizes)
-    for name in names:
+    for name in options.sizes:
         working_set(name)
-    wanted = names_in("--devices", options.devices)
     with ExitStack() as undo:
         runner = campaign.LOCAL
         if options.executor not in (None, "local"):
             runner = remote = Workers(undo.enter_context(workers(str(options.executor))))
-            chosen = remote.devices(wanted)
+            chosen = remote.devices(options.devices)
         else:
-            chosen = opencl.selected(wanted)
+            chosen = opencl.selected(list(options.devices))
         plan = campaign.CampaignPlan(
             applications=applications,
-            sizes=tuple(names),
+            sizes=tuple(options.sizes),
             devices=tuple(chosen),
             caches=_caches(options.fit),
             settings=Settings(
@@ -104,8 +116,8 @@ def build(*, options: DatasetBuildOptions) -> int:
         with TaskStatus() as status:
             outcome = campaign.build(plan, options.out, status, announce)
     print_outcome(outcome)
-    show_described(read_dataset(options.out), options.output)
-    return _FAILED if outcome.failures else 0
+    _show_described(read_dataset(options.out), options.output)
+    return 1 if outcome.failures else 0
 
 
 def _caches(fit: str) -> Caches:
@@ -121,6 +133,94 @@ def _caches(fit: str) -> Caches:
 def print_outcome(outcome: CampaignOutcome) -> None:
     """Print the notes and failures of a campaign on standard error."""
     for note in outcome.notes:
-        print(f"crosscast: note: {note}", file=sys.stderr)
+        say(f"note: {note}")
     for failure in outcome.failures:
-        print(f"crosscast: failed: {failure.task.label}: {failure.reason}", file=sys.stderr)
+        say(f"failed: {failure.task.label}: {failure.reason}")
+
+
+def published(options: Any) -> None:
+    """Run ``crosscast dataset import`` for published data, with the options of their importer."""
+    importer: Importer = options.importer
+    given = {each.name: getattr(options, each.name) for each in importer.options}
+    if not importer.characterizes:
+        _store(importer(options.path, **given), options.out)
+        return
+    out = options.out.absolute()
+    finished = out.with_name(f".{out.name}.profiles.jsonl")
+    _store(importer(options.path, **given, profiles=_characterizer(finished)), options.out)
+    finished.unlink(missing_ok=True)
+
+
+def counters(options: ImportCounters) -> None:
+    """Run ``crosscast dataset import counters``."""
+    if not options.profiles:
+        raise InputError.of(where="profiles", expected="one path or more", found="none")
+    circumstances = Circumstances(
+        device=options.device,
+        application=options.application,
+        kernel=options.kernel,
+        size=options.size,
+        nodes=options.nodes,
+        cores=options.cores,
+        uses_gpu=options.gpu,
+        time_s=options.time,
+    )
+    _store(import_counted(options.tool, options.profiles, circumstances), options.out)
+
+
+def runs(options: ImportRuns) -> None:
+    """Run ``crosscast dataset import runs``."""
+    path, imported = options.path, import_runs(options.path, options.settings)
+    for note in imported.notes:
+        tell(note)
+    if not imported.dataset.energy.num_rows:
+        say(
+            f"note: {path}: no run has a power: the times are for models of times and of relative times, not "
+            "for choices under a power cap"
+        )
+    elif not any(map(json.loads, imported.dataset.records.column("configuration").unique().to_pylist())):
+        warn(
+            f"{path}: no run has a setting, so that models can choose devices only; name the columns that "
+            "are settings with --settings"
+        )
+    _store(imported.dataset, options.out)
+
+
+def trace(options: ImportTrace) -> None:
+    """Run ``crosscast dataset import trace``, with notes about launches that cannot be replayed."""
+    _check_new(options.out)
+    summary, replayed = replay_trace(options.folder)
+    dataset = dataset_of(summary, replayed)
+    _write(dataset, options.out)
+    for launch_class, replay in zip(summary.classes, replayed, strict=True):
+        if replay.profile is None:
+            say(f"note: {launch_class.kernel} {launch_class.size_label} is left out: {replay.refused}")
+    _show_described(dataset, options.output)
+
+
+def _store(dataset: Dataset, out: Path) -> None:
+    """Write a dataset; a different one is never replaced."""
+    store(dataset, out)
+    counts = f"{dataset.profiles.num_rows:,} profiles, {dataset.records.num_rows:,} records"
+    if dataset.mixes.num_rows:
+        counts = f"{dataset.isolated_runs.num_rows:,} isolated runs, {dataset.mixes.num_rows:,} runs in mixes"
+    tell(f"wrote {out} ({counts})")
+
+
+_LAUNCH_S = 0.5
+"""Approximate time of a synthetic launch, including compilation."""
+
+
+def _characterizer(finished: Path) -> Callable[[Sequence[tuple[str, int, int]]], list[Cells | str]]:
+    """Return a function that characterizes launches with progress, and stores finished ones in a file."""
+
+    def profiles(launches: Sequence[tuple[str, int, int]]) -> list[Cells | str]:
+        with ExitStack() as stack:
+
+            def watch(total: int) -> Callable[[], None]:
+                announce(total, total * _LAUNCH_S)
+                return stack.enter_context(LaunchesStatus(total)).advance
+
+            return profiles_of(launches, finished, watch)
+
+    return profiles

@@ -13,11 +13,8 @@ import numpy as np
 
 import crosscast
 from crosscast.characterization import toolchain
-from crosscast.characterization.engine import runtime_objects
-from crosscast.cli.options import Output
-from crosscast.cluster.jobs import Policy
-from crosscast.cluster.simulate import load_simulator
-from crosscast.commands.output import check_output, say, show
+from crosscast.cli.machine import Doctor
+from crosscast.commands.output import show
 from crosscast.data.environment import facts, version_of
 from crosscast.data.files import cache_home, is_writable
 from crosscast.errors import CrosscastError, EnvironmentFault
@@ -25,9 +22,9 @@ from crosscast.measure.host_state import doubts
 from crosscast.measure.microbenchmarks import cuda
 from crosscast.measure.sensors import sensors
 from crosscast.prediction.named_models import named_models
+from crosscast.profile import Profile
 from crosscast.report.document import Report
 from crosscast.report.fields import table_of
-from crosscast.tracing.program import layer_library
 from crosscast.units import format_seconds
 
 State = Literal["ok", "missing", "warning", "failed"]
@@ -42,29 +39,18 @@ class Finding:
     detail: str
 
 
-def doctor(*, warm: bool, output: Output) -> None:
+def doctor(options: Doctor) -> None:
     """Run ``crosscast doctor``."""
-    check_output(output)
-    if warm:
-        _warm()
     findings = [finding for check in _CHECKS for finding in _checked(check)]
-    show(output, lambda: {"findings": list(map(asdict, findings))}, lambda: _report(findings))
+    columns = {"part": "part", "state": "state", "what": "detail"}
+    show(
+        options.output,
+        lambda: {"findings": list(map(asdict, findings))},
+        lambda: Report([table_of(findings, columns, words=range(3))]),
+    )
     failed = [finding.part for finding in findings if finding.state == "failed"]
     if failed:
         raise EnvironmentFault(f"{', '.join(failed)}: kernels cannot be characterized here")
-
-
-def _warm() -> None:
-    """Compile the libraries of captures, characterizations and simulations of large clusters."""
-    layer_library(say)
-    runtime_objects.objects()
-    if version_of("numba") is not None:
-        load_simulator(None, [Policy(), Policy(conservative=True)], progress=say)
-
-
-def _report(findings: list[Finding]) -> Report:
-    columns = {"part": "part", "state": "state", "what": "detail"}
-    return Report([table_of(findings, columns, words=range(3))])
 
 
 def _checked(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
@@ -86,8 +72,7 @@ def _compiler() -> Iterator[Finding]:
     source = "kernel void f(global float *x) { x[get_global_id(0)] += 1; }"
     began = time.perf_counter()
     try:
-        kernel = crosscast.Kernel.from_source(source, "f")
-        crosscast.characterize(kernel, global_size=64, args=[np.zeros(64, dtype=np.float32)])
+        _characterized(source)
         version = toolchain.compiler_version()
     except CrosscastError as error:
         yield Finding("compiler", "failed", str(error))
@@ -96,11 +81,16 @@ def _compiler() -> Iterator[Finding]:
     yield Finding("compiler", "ok", f"{version}; compiled, ran and counted a kernel in {seconds:.2g} s")
 
 
+def _characterized(source: str) -> Profile:
+    """Characterize a small kernel ``f``."""
+    kernel = crosscast.Kernel.from_source(source, "f")
+    return crosscast.characterize(kernel, global_size=64, args=[np.zeros(64, dtype=np.float32)])
+
+
 def _extras() -> Iterator[Finding]:
     """Find the packages that each extra lacks."""
     for extra, packages in sorted(_packages_of_extras().items()):
-        absent = [name for name in packages if version_of(name) is None]
-        if absent:
+        if absent := [name for name in packages if version_of(name) is None]:
             detail = f"without {', '.join(absent)}: pip install 'crosscast[{extra}]'"
             yield Finding(f"extra {extra}", "missing", detail)
         else:
@@ -132,11 +122,9 @@ def _opencl() -> Iterator[Finding]:
     from crosscast.measure.opencl import devices
 
     try:
-        opencl_devices = devices()
+        yield Finding("OpenCL", "ok", ", ".join(f"{device.id} ({device.name})" for device in devices()))
     except CrosscastError as error:
         yield Finding("OpenCL", "warning", str(error))
-        return
-    yield Finding("OpenCL", "ok", ", ".join(f"{device.id} ({device.name})" for device in opencl_devices))
 
 
 def _cuda() -> Iterator[Finding]:
@@ -169,9 +157,7 @@ def _models() -> Iterator[Finding]:
 def _durations() -> Iterator[Finding]:
     """Estimate the times of the main commands: a forecast is timed, others follow from their settings."""
     began = time.perf_counter()
-    kernel = crosscast.Kernel.from_source("kernel void g(global float *x) { x[get_global_id(0)] *= 3; }", "g")
-    profile = crosscast.characterize(kernel, global_size=64, args=[np.zeros(64, dtype=np.float32)])
-    crosscast.predict(profile)
+    crosscast.predict(_characterized("kernel void f(global float *x) { x[get_global_id(0)] *= 3; }"))
     detail = f"predict {time.perf_counter() - began:.1f} s for a small kernel"
     if version_of("pyopencl") is not None:
         from crosscast.measure.campaign import suite_s

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,50 +12,40 @@ from crosscast.characterization.embedding import spirv as modules
 from crosscast.characterization.embedding.files import EmbeddingTarget, read_content
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.run import Options
-from crosscast.cli.options import LAUNCH, LaunchOptions
-from crosscast.cli.profiles import EmbedOptions
+from crosscast.cli.options import LAUNCH
+from crosscast.cli.profiles import Embed
 from crosscast.commands.launch import read_inputs, run_launch
-from crosscast.commands.output import print_json
+from crosscast.commands.output import print_json, say
 from crosscast.data.profiles import read_csv, read_parquet
 from crosscast.errors import CompileError, InputError, UnsupportedError
 from crosscast.kernel import LAUNCH_FILES, Launch, Program
 from crosscast.profile import Profile, compiler_options
 
 
-def embed(file: Path, /, *, options: EmbedOptions) -> None:
+def embed(options: Embed) -> None:
     """Run ``crosscast embed``."""
     if options.out is not None and options.in_place:
         raise InputError("--out and --in-place exclude each other: choose one")
-
-    subject = _subject(file, options.profiles, options.launch)
+    subject = _subject(options)
     path, content = subject.path, subject.program.content
     beside = options.out or _profiled(path)
     target = EmbeddingTarget.of(path, content, beside, in_place=options.in_place)
     module = None if options.spirv == Path("none") else _Module.of(options.spirv, beside, options.in_place)
-    if options.profiles is None:
-        profiles = _characterized(subject, options.launch)
-    else:
-        profiles = _stored(subject, options.profiles)
+    profiles = (
+        _characterized(subject, options) if options.profiles is None else _stored(subject, options.profiles)
+    )
     with_profiles = source.embed(content, profiles, str(path))
     reason = module.write(subject.bare, profiles) if module else None
     target.write(with_profiles)
-    answer = {
-        "source": str(target.path),
-        "spirv": str(module.target.path) if module and not reason else None,
-        "no_spirv": reason,
-        "profiles": [profile.to_dict() for profile in profiles],
-    }
-    _show(answer, profiles, options.json)
-
-
-def _show(answer: Mapping[str, object], profiles: Sequence[Profile], json: bool) -> None:
-    if json:
-        print_json(answer)
+    written = str(module.target.path) if module and not reason else None
+    if options.json:
+        listed = [profile.to_dict() for profile in profiles]
+        print_json({"source": str(target.path), "spirv": written, "no_spirv": reason, "profiles": listed})
     else:
-        paths = [str(answer[form]) for form in ("source", "spirv") if answer[form]]
+        paths = filter(None, (str(target.path), written))
         print(f"wrote {' and '.join(paths)} with {_named(profiles)}")
-    if answer["no_spirv"]:
-        print(f"crosscast: no SPIR-V module is written: {answer['no_spirv']}", file=sys.stderr)
+    if reason:
+        say(f"no SPIR-V module is written: {reason}")
 
 
 def _named(profiles: Sequence[Profile]) -> str:
@@ -80,7 +69,8 @@ class _Subject:
     launches: tuple[Launch, ...]  # Launches of FILE; empty if it is the source
 
 
-def _subject(file: Path, profiles: Path | None, launch: LaunchOptions) -> _Subject:
+def _subject(options: Embed) -> _Subject:
+    file, profiles, launch = options.file, options.profiles, options.launch
     launches: tuple[Launch, ...] = ()
     if profiles is not None and launch != LAUNCH:
         raise InputError("--profiles: nothing to launch, as the table has the profiles; leave the launch out")
@@ -144,13 +134,12 @@ def _as_profiled(program: Program, profiles: Sequence[Profile]) -> Program:
     return replace(program, standard=standard, options=options)
 
 
-def _characterized(subject: _Subject, direct: LaunchOptions) -> list[Profile]:
+def _characterized(subject: _Subject, options: Embed) -> list[Profile]:
     """Characterize each launch of the source without embedded profiles."""
     runtime_objects.start()
-
-    options = Options(optimize=True, sample_groups=direct.sampled("all"))
+    how = Options(optimize=True, sample_groups=options.launch.sampled("all"))
     return [
-        run_launch(replace(launch, kernel=replace(launch.kernel, program=subject.bare)), number, options)
+        run_launch(replace(launch, kernel=replace(launch.kernel, program=subject.bare)), number, how)
         for number, launch in enumerate(subject.launches)
     ]
 

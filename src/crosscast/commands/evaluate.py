@@ -1,44 +1,43 @@
-"""``crosscast evaluate`` and ``reproduce``: scores on held-out data, and published studies."""
+"""``crosscast train``, ``evaluate`` and ``reproduce``: models, their scores on held-out data, and studies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from crosscast import api
 from crosscast.cli.evaluate import (
-    EvaluateConfigurationOptions,
-    EvaluateCorunOptions,
-    EvaluateJobsOptions,
-    EvaluateRelativeOptions,
-    EvaluateTimeOptions,
-    EvaluateTuneOptions,
+    EvaluateConfiguration,
+    EvaluateCorun,
+    EvaluateJobs,
+    EvaluateRelative,
+    EvaluateTime,
+    EvaluateTune,
+    Reproduce,
 )
-from crosscast.cli.options import FigureOutput, RunOptions
+from crosscast.cli.models import TrainConfiguration, TrainCorun, TrainRelative, TrainTime
+from crosscast.cli.options import FigureOutput
 from crosscast.cluster.job_types import JobShape, held_out_jobs, write_job_types
+from crosscast.commands import output
 from crosscast.commands.files import data_named
-from crosscast.commands.output import (
-    TaskStatus,
-    check_file,
-    check_output,
-    check_run,
-    fitting,
-    given,
-    print_json,
-    show,
-    tell,
-    warn,
-)
-from crosscast.data.dataset import dataset_named
+from crosscast.commands.output import check_file, check_run, fitting, given, show, tell, warn
+from crosscast.data.dataset import Dataset, dataset_named, without_applications
 from crosscast.errors import InputError
 from crosscast.evaluation.relative.question import held_out_work
-from crosscast.prediction.named_models import QuestionName
+from crosscast.prediction.configuration.bailey2014 import PublishedPredictor
+from crosscast.prediction.store import check_folder
 from crosscast.prediction.time.training_times import read_training
-from crosscast.report import configuration_evaluation, configuration_figures, corun_evaluation
-from crosscast.report import relative as relative_report
-from crosscast.report import tuning as tuning_report
+from crosscast.report import (
+    configuration,
+    configuration_evaluation,
+    configuration_figures,
+    corun_evaluation,
+    relative,
+    time,
+    tuning,
+)
+from crosscast.report.corun import corun_training_report
 from crosscast.report.document import Report
 from crosscast.report.page import REPORTS
 from crosscast.studies import (
@@ -57,46 +56,65 @@ if TYPE_CHECKING:
 
     from crosscast.evaluation.configuration.evaluation import ConfigurationEvaluation
 
+_TRAINED: Mapping[str, Callable[..., Report]] = {
+    "time": time.training_report,
+    "relative": relative.training_report,
+    "configuration": configuration.training_report,
+    "corun": corun_training_report,
+}
 
-EvaluateOptions = (
-    EvaluateTimeOptions | EvaluateRelativeOptions | EvaluateConfigurationOptions | EvaluateCorunOptions
-)
+
+def train(options: TrainTime | TrainRelative | TrainConfiguration | TrainCorun) -> None:
+    """Run ``crosscast train``: train a model as the options say, write it, and show its card."""
+    check_folder(options.out)
+    output.check_writable("--out", options.out)
+    check_run(options.run)
+    data, left_out = data_named(options.dataset, options.question), options.without or []
+    training = without_applications(data, left_out) if isinstance(data, Dataset) else data.without(left_out)
+    with fitting(options.run) as keywords:
+        trained = api.train(training, options.question, **given(options), **_noted(options), **keywords)
+    trained.save(options.out)
+    card, predictor = trained.card, getattr(trained, "predictor", None)
+    more = []
+    if isinstance(predictor, PublishedPredictor):
+        more.append((predictor.fitted.clusters.note, predictor.fitted.tree.text()))
+    show(options.output, card.to_dict, lambda: _TRAINED[options.question](card, options.out, *more))
 
 
-def time(dataset: Path, /, *, options: EvaluateTimeOptions) -> None:
-    """Run ``crosscast evaluate time``."""
-    if options.probes is not None and options.folds == "leave-device-out":
+def _noted(options: object) -> dict[str, Any]:
+    """Argument of `crosscast.train` and `evaluate` that takes what is left out, where there is one."""
+    return {"note": warn} if isinstance(options, TrainRelative | EvaluateRelative) else {}
+
+
+def evaluate(options: EvaluateTime | EvaluateRelative | EvaluateConfiguration | EvaluateCorun) -> None:
+    """Run ``crosscast evaluate``: evaluate models as the options say, and show their scores."""
+    if (
+        isinstance(options, EvaluateTime)
+        and options.folds == "leave-device-out"
+        and options.probes is not None
+    ):
         raise InputError(
             f"--probes: with {options.folds} all other devices are measured; leave the option out"
         )
-    _evaluate("time", dataset, options)
+    check_run(options.run)
+    data = data_named(options.dataset, options.question)
+    with fitting(options.run) as keywords:
+        evaluation = api.evaluate(data, options.question, **given(options), **_noted(options), **keywords)
+    report, figures = REPORTS[options.question]
+    if isinstance(options, EvaluateConfiguration):
+        report = partial(configuration_evaluation.evaluation_report, programs=options.output.html is not None)
+    show(options.output, evaluation.to_dict, lambda: report(evaluation), lambda: figures(evaluation))
+    if isinstance(options, EvaluateConfiguration):
+        _write_frontiers(evaluation, options.output)
 
 
-def relative(dataset: Path, /, *, options: EvaluateRelativeOptions) -> None:
-    """Run ``crosscast evaluate relative``."""
-    _evaluate("relative", dataset, options, note=warn)
-
-
-def configuration(dataset: Path, /, *, options: EvaluateConfigurationOptions) -> None:
-    """Run ``crosscast evaluate configuration``."""
-    report = partial(configuration_evaluation.evaluation_report, programs=options.output.html is not None)
-    evaluation = _evaluate("configuration", dataset, options, report, groups=_groups(options.groups))
-    _write_frontiers(evaluation, options.output)
-
-
-def corun(dataset: Path, /, *, options: EvaluateCorunOptions) -> None:
-    """Run ``crosscast evaluate corun``."""
-    _evaluate("corun", dataset, options)
-
-
-def tune(dataset: Path, /, *, options: EvaluateTuneOptions) -> None:
+def tune(options: EvaluateTune) -> None:
     """Run ``crosscast evaluate tune``."""
-    check_output(options.output)
     spaces = list(map(read_space, options.space))
     tables = None if options.training is None else read_training(options.training)
-    with TaskStatus("variants") as status:
+    with output.TaskStatus("variants") as status:
         evaluation = evaluate_tuning(
-            dataset_named(dataset),
+            dataset_named(options.dataset),
             spaces,
             training=tables,
             model=options.model,
@@ -110,12 +128,12 @@ def tune(dataset: Path, /, *, options: EvaluateTuneOptions) -> None:
     show(
         options.output,
         evaluation.to_dict,
-        lambda: tuning_report.evaluation_report(evaluation),
-        lambda: tuning_report.evaluation_figures(evaluation),
+        lambda: tuning.evaluation_report(evaluation),
+        lambda: tuning.evaluation_figures(evaluation),
     )
 
 
-def jobs(dataset: Path, /, *, options: EvaluateJobsOptions) -> None:
+def jobs(options: EvaluateJobs) -> None:
     """Run ``crosscast evaluate jobs``."""
     check_file("--out", options.out)
     if options.out.suffix != ".parquet":
@@ -129,7 +147,7 @@ def jobs(dataset: Path, /, *, options: EvaluateJobsOptions) -> None:
     check_run(options.run)
     with fitting(options.run) as keywords:
         held_out = held_out_work(
-            dataset_named(dataset),
+            dataset_named(options.dataset),
             options.model,
             options.folds,
             devices=options.devices,
@@ -141,97 +159,54 @@ def jobs(dataset: Path, /, *, options: EvaluateJobsOptions) -> None:
     types = held_out_jobs(held_out, shape)
     write_job_types(types, options.out)
     if options.json:
-        print_json({"out": str(options.out), "types": len(types), "model": held_out.model})
+        output.print_json({"out": str(options.out), "types": len(types), "model": held_out.model})
     else:
         tell(f"wrote {options.out} ({len(types):,} types of jobs, predicted by {held_out.model})")
 
 
-def _evaluate(
-    question: QuestionName,
-    dataset: Path,
-    options: EvaluateOptions,
-    report: Callable[[Any], Report] | None = None,
-    **others: Any,
-) -> Any:
-    """Evaluate models as the options and other arguments of `crosscast.evaluate` say, and show the scores."""
-    check_output(options.output)
-    check_run(options.run)
-    data = data_named(dataset, question)
-    with fitting(options.run) as keywords:
-        evaluation = api.evaluate(data, question, **{**given(options), **others}, **keywords)
-    tables, figures = REPORTS[question]
-    write = report or tables
-    show(options.output, evaluation.to_dict, lambda: write(evaluation), lambda: figures(evaluation))
-    return evaluation
-
-
-def _groups(text: str | None) -> list[list[str]]:
-    """Parse groups of programs that are held out together: ``a+b,c+d``."""
-    groups = [] if text is None else [word.strip().split("+") for word in text.split(",")]
-    for group in groups:
-        if len(group) < 2 or not all(group):
-            raise InputError.of(
-                where="--group", expected="groups such as a+b,c+d of programs", found=repr("+".join(group))
-            )
-    return groups
-
-
-def _write_frontiers(evaluation: ConfigurationEvaluation, output: FigureOutput) -> None:
+def _write_frontiers(evaluation: ConfigurationEvaluation, folder: FigureOutput) -> None:
     """Write the longest frontiers beside the figures."""
-    if output.figures is not None:
-        for path in configuration_figures.write_frontiers(evaluation, output.figures):
+    if folder.figures is not None:
+        for path in configuration_figures.write_frontiers(evaluation, folder.figures):
             tell(f"wrote {path}")
 
 
-class _Published(NamedTuple):
-    reproduce: Callable[..., Any]
-    report: Callable[[Any], Report]
-    figures: Callable[[Any], Mapping[str, Figure]]
-
-
-_STUDIES = {
-    "johnston2018": _Published(
-        johnston2018.reproduce, johnston2018_report.study_report, johnston2018_report.study_figures
+_Study = tuple[Callable[..., Any], Callable[[Any], Report], "Callable[[Any], Mapping[str, Figure]]"]
+_STUDIES: Mapping[str, _Study] = {
+    "johnston2018": (
+        johnston2018.reproduce,
+        johnston2018_report.study_report,
+        johnston2018_report.study_figures,
     ),
-    "bailey2014": _Published(
-        bailey2014.reproduce,
-        configuration_evaluation.evaluation_report,
-        configuration_figures.evaluation_figures,
-    ),
-    "nichols2024": _Published(
+    "bailey2014": (bailey2014.reproduce, *REPORTS["configuration"]),
+    "nichols2024": (
         nichols2024.reproduce,
         nichols2024.study_report,
-        lambda study: relative_report.evaluation_figures(study.evaluation),
+        lambda study: relative.evaluation_figures(study.evaluation),
     ),
-    "moolchandani2022": _Published(
+    "moolchandani2022": (
         moolchandani2022.reproduce,
         moolchandani2022_report.study_report,
         lambda study: corun_evaluation.evaluation_figures(study.evaluation),
     ),
 }
+"""Function, report and figures of each study."""
 
 
-def reproduce(
-    study: Literal["johnston2018", "bailey2014", "nichols2024", "moolchandani2022"],
-    dataset: Path,
-    /,
-    *,
-    preset: Literal["quick", "default", "paper"] | None,
-    run: RunOptions,
-    output: FigureOutput,
-) -> None:
+def reproduce(options: Reproduce) -> None:
     """Run ``crosscast reproduce``."""
-    if preset is not None and study != "johnston2018":
-        raise InputError.of(where="--preset", expected="the study johnston2018", found=study)
-    make, report, figures = _STUDIES[study]
-    options: dict[str, object] = {"note": warn} if study == "nichols2024" else {}
+    study, keyword, noun = options.study, dict[str, object](), "fits"
     if study == "johnston2018":
-        options = {"preset": johnston2018.PRESETS[preset or "default"]}
-    check_output(output)
-    check_run(run)
-    data = dataset_named(dataset)
-    with fitting(run, "parts" if study == "johnston2018" else "fits") as keywords:
-        result = make(data, **keywords, **options)
-    show(output, result.to_dict, lambda: report(result), lambda: figures(result))
+        keyword, noun = {"preset": johnston2018.PRESETS[options.preset or "default"]}, "parts"
+    elif options.preset is not None:
+        raise InputError.of(where="--preset", expected="the study johnston2018", found=study)
+    elif study == "nichols2024":
+        keyword = {"note": warn}
+    make, report, figures = _STUDIES[study]
+    check_run(options.run)
+    data = dataset_named(options.dataset)
+    with fitting(options.run, noun) as keywords:
+        result = make(data, **keywords, **keyword)
+    show(options.output, result.to_dict, lambda: report(result), lambda: figures(result))
     if study == "bailey2014":
-        _write_frontiers(result, output)
+        _write_frontiers(result, options.output)

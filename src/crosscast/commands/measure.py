@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from crosscast.characterization.engine.child import Options
-from crosscast.cli.machine import MeasureOptions
-from crosscast.cli.options import Output, bytes_in
+from crosscast.cli.machine import Calibrate, Measure, MeasureStressor
 from crosscast.commands.launch import launch_file
 from crosscast.commands.output import (
     LabelStatus,
     StatusLine,
-    check_output,
     check_writable,
     print_json,
     say,
@@ -45,11 +43,9 @@ from crosscast.suite.registry import selected
 from crosscast.units import format_bytes, format_bytes_per_second, format_seconds
 
 
-def measure(what: str, /, *, options: MeasureOptions) -> None:
+def measure(options: Measure) -> None:
     """Run ``crosscast measure``."""
-    check_output(options.output)
-
-    beside = None
+    what, beside = options.what, None
     with launch_file(what, options.launch) as path:
         if options.against_forecast is not None:
             # Before the measurement, so that an unknown name of a device is reported at once.
@@ -96,12 +92,12 @@ def _forecast(path: str, size: str | None, device: str, timeout_s: float) -> Tim
 _UNKNOWN_CACHE = 64 << 20
 
 
-def stressor(level: str, /, *, seconds: float, image: str | None, json: bool) -> None:
+def stressor(options: MeasureStressor) -> None:
     """Run ``crosscast measure stressor``."""
     caches = host_state.caches()
-    nbytes = bytes_in("--image", image) if image else caches.l3_bytes or caches.l2_bytes or _UNKNOWN_CACHE
-    result = host_run(level, nbytes, seconds, lambda: tell("ready"))
-    if json:
+    nbytes = options.image or caches.l3_bytes or caches.l2_bytes or _UNKNOWN_CACHE
+    result = host_run(options.level, nbytes, options.seconds, lambda: tell("ready"))
+    if options.json:
         print_json({**vars(result), "image_bytes": nbytes})
         return
     print(
@@ -113,9 +109,9 @@ def stressor(level: str, /, *, seconds: float, image: str | None, json: bool) ->
 _HOST = "host"
 
 
-def calibrate(*, device: str | None, minutes: float, name: str, output: Output) -> None:
+def calibrate(options: Calibrate) -> None:
     """Run ``crosscast calibrate``."""
-    check_output(output)
+    device, minutes, name = options.device, options.minutes, options.name
     if not 0 <= minutes <= 24 * 60:
         raise InputError.of(where="--minutes", expected=f"from 0 to {24 * 60}", found=f"{minutes:g}")
     by_cuda = device is not None and device.startswith(PREFIX)
@@ -154,7 +150,7 @@ def calibrate(*, device: str | None, minutes: float, name: str, output: Output) 
         reports.append(calibration_report(result))
         answer |= result.to_dict()
     show(
-        output,
+        options.output,
         lambda: answer,
         lambda: Report([part for report in reports for part in report.parts]),
         lambda: microbenchmark_figures(facts),

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
-from crosscast.cli.corun import CorunTranslateOptions
-from crosscast.cli.decide import ColocateOptions
-from crosscast.cli.options import bytes_in
-from crosscast.cli.predict import PredictCorunOptions
-from crosscast.commands.output import check_output, show, tell, warn_of
+from crosscast.cli.corun import CorunTranslate
+from crosscast.cli.decide import ColocateJobs
+from crosscast.cli.predict import PredictCorun
+from crosscast.commands.output import show, tell, warn_of
 from crosscast.data.corun import CoRuns, IsolatedRun, co_runs, read_profile
 from crosscast.data.dataset import dataset_named
 from crosscast.decide.colocation import ColocationPlan, choose_colocation
@@ -30,17 +29,18 @@ from crosscast.prediction.trained import model_facts
 from crosscast.report.corun import colocation_report, corun_forecast_report, translation_report
 
 
-def corun(profile: Path, /, *more: Path, options: PredictCorunOptions) -> None:
+def corun(options: PredictCorun) -> None:
     """Run ``crosscast predict corun``."""
-    check_output(options.output)
     models = models_for(options.model, "corun")
-    mix = tuple(read_isolated_runs((profile, *more)))
+    mix = tuple(_read_runs((options.profile, *options.more)))
     if len(mix) < 2:
-        raise InputError.of(where=profile, expected="the profiles of at least 2 applications", found="1")
+        raise InputError.of(
+            where=options.profile, expected="the profiles of at least 2 applications", found="1"
+        )
     card = None if options.translate is None else read_translation(options.translate)
 
     def predicted(trained: TrainedCoRunModel) -> tuple[MixForecast, SuggestedMixes | None]:
-        conditioned, suggestion = with_probes(trained, options.probe, mix), None
+        conditioned, suggestion = _with_probes(trained, options.probe, mix), None
         if card is None:
             (forecast,) = conditioned.predict([mix], level=options.level)
         else:
@@ -64,7 +64,7 @@ def corun(profile: Path, /, *more: Path, options: PredictCorunOptions) -> None:
     )
 
 
-def with_probes(
+def _with_probes(
     trained: TrainedCoRunModel, words: Sequence[str], runs: Sequence[IsolatedRun]
 ) -> TrainedCoRunModel:
     """Condition a model on measured mixes of the given isolated runs or those of the training."""
@@ -89,26 +89,24 @@ def with_probes(
         raise InputError.of(where="--probe", expected=error.expected, found=error.found) from error
 
 
-def read_isolated_runs(files: Sequence[Path]) -> list[IsolatedRun]:
+def _read_runs(files: Sequence[Path]) -> list[IsolatedRun]:
     """Read isolated runs of applications from files that ``crosscast corun profile`` wrote."""
     return [read_profile(file).isolated_run for file in files]
 
 
-def colocate(jobs: Path, /, *more: Path, options: ColocateOptions) -> None:
+def colocate(options: ColocateJobs) -> None:
     """Run ``crosscast colocate``."""
-    check_output(options.output)
     models = models_for(options.model, "corun")
     if options.conservative and options.max_slowdown is None:
         raise InputError.of(
             where="--conservative", expected="--max-slowdown, which it makes stricter", found="it alone"
         )
-    files = (jobs, *more)
-    isolated_runs = read_isolated_runs(files)
+    files = (options.jobs, *options.more)
+    isolated_runs = _read_runs(files)
     lengths_s = None if options.lengths is None else _numbers(options.lengths)
-    memory_bytes = None if options.memory is None else bytes_in("--memory", options.memory)
 
     def planned(trained: TrainedCoRunModel) -> tuple[ColocationPlan, SuggestedMixes | None]:
-        conditioned, suggestion = with_probes(trained, options.probe, isolated_runs), None
+        conditioned, suggestion = _with_probes(trained, options.probe, isolated_runs), None
         if options.suggest_probes is not None:
             pairs = list(combinations(isolated_runs, 2))
             suggestion = conditioned.suggest_probes(options.suggest_probes, pairs, among=pairs)
@@ -118,7 +116,7 @@ def colocate(jobs: Path, /, *more: Path, options: ColocateOptions) -> None:
             lengths=lengths_s,
             max_slowdown=options.max_slowdown,
             sure=options.conservative,
-            memory_bytes=memory_bytes,
+            memory_bytes=options.memory,
             group_size=options.group_size,
             level=options.level,
         )
@@ -150,9 +148,9 @@ def _numbered(names: Sequence[str]) -> list[str]:
     ]
 
 
-def translate(dataset: Path, /, *more: Path, options: CorunTranslateOptions) -> None:
+def translate(options: CorunTranslate) -> None:
     """Run ``crosscast corun translate``."""
-    parts = [co_runs(dataset_named(folder)) for folder in (dataset, *more)]
+    parts = [co_runs(dataset_named(folder)) for folder in (options.dataset, *options.more)]
     joined = CoRuns(
         parts[0].label,
         tuple(isolated_run for part in parts for isolated_run in part.isolated_runs),

@@ -5,6 +5,7 @@ Progress, notes and warnings go to standard error.
 
 from __future__ import annotations
 
+import importlib
 import os
 import shlex
 import sys
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TextIO
 
 import crosscast
 from crosscast.cli.options import TYPED, FigureOutput, Output, RunOptions, Typed
-from crosscast.data.files import cache_home, make_folder
+from crosscast.data.files import cache_home
 from crosscast.errors import InputError
 from crosscast.evaluation.executor import spreading
 from crosscast.report.document import Heading, Report, Text, require_jinja2
@@ -257,14 +258,6 @@ def check_writable(option: str, folder: Path) -> None:
         raise InputError(f"{option}: cannot write into the folder {folder} ({obstacle})")
 
 
-def check_folder(option: str, folder: Path | None) -> None:
-    """Create the folder of figures, if given, and raise an error unless figures can be drawn and written."""
-    if folder is not None:
-        require_matplotlib()
-        make_folder(folder, option)
-        check_writable(option, folder)
-
-
 def check_file(option: str, path: Path) -> None:
     """Raise InputError if a file is a folder, or its folder does not exist or is not writable."""
     if not path.absolute().parent.is_dir():
@@ -329,7 +322,7 @@ def fitting(run: RunOptions, noun: str = "fits") -> Iterator[FitKeywords]:
         yield {"seed": run.seed, "jobs": jobs, "cache": cache_folder(), "progress": status}
 
 
-_OF_COMMANDS = {"out", "without", "run", "output"}
+_OF_COMMANDS = {"dataset", "out", "without", "run", "output"}
 
 
 def given(options: object) -> dict[str, Any]:
@@ -337,6 +330,15 @@ def given(options: object) -> dict[str, Any]:
     return {
         name: value for name, value in vars(options).items() if name not in _OF_COMMANDS and value is not None
     }
+
+
+def run(command: object, work: str) -> int | None:
+    """Check the outputs of a command, and call the function ``MODULE.FUNCTION`` here that does its work."""
+    if (output := getattr(command, "output", None)) is not None:
+        check_output(output)
+    module, _, function = work.partition(".")
+    code: int | None = getattr(importlib.import_module(f"crosscast.commands.{module}"), function)(command)
+    return code
 
 
 def check_output(output: Output) -> None:
@@ -347,7 +349,8 @@ def check_output(output: Output) -> None:
     if isinstance(output, FigureOutput):
         if output.figures is not None or output.html is not None:
             require_matplotlib()
-        check_folder("--figures", output.figures)
+        if output.figures is not None:
+            check_writable("--figures", output.figures)
 
 
 def show(

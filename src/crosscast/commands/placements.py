@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
-from crosscast.cli.simulate import SimulatePlacementsOptions
+from crosscast.cli.simulate import SimulatePlacements
 from crosscast.cluster.experiment import (
     PUBLISHED_JOBS,
     Setup,
@@ -17,7 +16,7 @@ from crosscast.cluster.job_tables import read_job_table
 from crosscast.cluster.jobs import policy_named, read_machines
 from crosscast.cluster.placements import PLACEMENTS, Workload
 from crosscast.cluster.simulate import load_simulator
-from crosscast.commands.output import LabelStatus, check_output, say, show
+from crosscast.commands.output import LabelStatus, say, show
 from crosscast.commands.schedule_files import ScheduleFiles
 from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.executor import spreading
@@ -27,21 +26,20 @@ from crosscast.report.schedule_figures import placement_figure
 _MOST_SEEDS = 10_000
 
 
-def placements(jobs_file: Path, speeds: Path | None, /, *, options: SimulatePlacementsOptions) -> None:
+def placements(options: SimulatePlacements) -> None:
     """Run ``crosscast simulate placements``."""
     chosen = policy_named(options.policy, options.priority, options.backfill)
-    files = ScheduleFiles(options.out or [], options.output)
+    files = ScheduleFiles(options.out, options.output)
     seeds = _seeds(options.seed)
 
     if options.placement is not None:
         expect_known(options.placement, PLACEMENTS, field="placement")
     files.check(len(seeds) * len(options.placement or ()))
-    check_output(options.output)
 
     table = read_job_table(
-        jobs_file,
+        options.jobs_file,
         read_machines(options.machines),
-        speeds,
+        options.speeds,
         options.placement,
         predicted=options.estimates == "predicted",
     )

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crosscast.cli.predict import PredictTimeOptions
-from crosscast.cli.profiles import ExplainOptions
+from crosscast.cli.predict import PredictTime
+from crosscast.cli.profiles import Explain
 from crosscast.commands.files import only_named, read_profiles
-from crosscast.commands.output import check_output, raise_last, show, tell, warn_about
+from crosscast.commands.output import raise_last, show, tell, warn_about
 from crosscast.device import Device
 from crosscast.devices.catalogue import device_named
 from crosscast.devices.device_files import read_device
@@ -41,9 +41,8 @@ if TYPE_CHECKING:
 _MOST_INVOCATIONS = 2**53
 
 
-def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
+def time(options: PredictTime) -> None:
     """Run ``crosscast predict time``."""
-    check_output(options.output)
     if options.suggest_probes is not None and options.suggest_probes < 1:
         raise InputError.of(
             where="--suggest-probes", expected="at least 1 device", found=f"{options.suggest_probes}"
@@ -62,7 +61,7 @@ def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
     refused: list[CompileError | UnsupportedError] = []
     profiles: list[Profile] = []
     recorded: Recorded = {}
-    for path in (file, *more):
+    for path in (options.file, *options.more):
         found, times = read_profiles(path, options.launch, optimize=likely.card.optimized, refused=refused)
         profiles += found
         recorded.update(times)
@@ -152,15 +151,13 @@ def _chosen(
     return chosen
 
 
-def explain(file: Path, /, *more: Path, options: ExplainOptions) -> None:
+def explain(options: Explain) -> None:
     """Run ``crosscast explain``."""
-    check_output(options.output)
-
     named = options.devices if options.devices is not None else () if options.device_file else DEVICES
     chosen = [*map(device_named, named), *map(read_device, options.device_file)]
-    profiles = [
-        profile for path in (file, *more) for profile in read_profiles(path, options.launch, optimize=True)[0]
-    ]
+    profiles = []
+    for path in (options.file, *options.more):
+        profiles += read_profiles(path, options.launch, optimize=True)[0]
     profiles = only_named(profiles, options.application, options.launch.kernel)
     verdicts = verdicts_of(profiles, chosen)
     forecast = forecast_beside(profiles, chosen)

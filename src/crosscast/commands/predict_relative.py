@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.cli.options import LaunchOptions
-from crosscast.cli.predict import PredictRelativeOptions
+from crosscast.cli.predict import PredictRelative
 from crosscast.commands.files import read_profiles
-from crosscast.commands.output import check_output, show, tell, warn_of
+from crosscast.commands.output import show, tell, warn_of
 from crosscast.data.counters.hpctoolkit import is_hpctoolkit
 from crosscast.data.counters.importing import UnknownFormat, counted_profile, is_counted
 from crosscast.data.dataset import dataset_named
@@ -25,18 +25,18 @@ from crosscast.prediction.trained import UnsuitedError, forecasts_answer, format
 from crosscast.report.relative import forecasts_report
 
 
-def relative(file: Path, /, *more: Path, options: PredictRelativeOptions) -> None:
+def relative(options: PredictRelative) -> None:
     """Run ``crosscast predict relative``."""
-    check_output(options.output)
+    file, files = options.file, (options.file, *options.more)
     check_level(options.level)
     if options.time is not None and not 0 < options.time < np.inf:
         raise InputError.of(where="--time", expected="seconds above 0", found=f"{options.time:g}")
-    for path in (file, *more):
+    for path in files:
         if not path.exists() and str(path) != "bundled":
             raise InputError.of(where=path, expected="a file or the folder of a dataset", found="none")
 
     def predicted(trained: TrainedRelativeModel) -> list[RelativeForecast]:
-        observations = _observations(trained, (file, *more), options)
+        observations = _observations(trained, files, options)
         if options.relative_to is not None:
             expect_known(options.relative_to, trained.devices, where="--relative-to")
         return [
@@ -78,7 +78,7 @@ def _by_known_counters(models: Loaded[TrainedRelativeModel], file: Path) -> Load
 
 
 def _observations(
-    trained: TrainedRelativeModel, files: Sequence[Path], options: PredictRelativeOptions
+    trained: TrainedRelativeModel, files: Sequence[Path], options: PredictRelative
 ) -> list[Observations]:
     """Read the runs to predict, with counters or profiles as the model needs."""
     of_profiles, source = trained.card.sources == (NO_SOURCE,), options.source
@@ -112,7 +112,7 @@ def _check_timed(observations: Sequence[Observations], devices: Sequence[str], s
 _MOST_NAMED = 20
 
 
-def _read(path: Path, options: PredictRelativeOptions, of_profiles: bool) -> Observations:
+def _read(path: Path, options: PredictRelative, of_profiles: bool) -> Observations:
     """Read the chosen runs of a dataset, of a counter tool's file, or of profiles."""
     if str(path) == "bundled" or (path.is_dir() and not is_hpctoolkit(path)):
         runs = _of_dataset(path, options.source, of_profiles)

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Literal
 
 import crosscast
-from crosscast.cli.service import Kind, ServeOptions
+from crosscast.cli.service import Install, Remove, Serve
 from crosscast.commands.output import print_json
 from crosscast.data.files import atomic_file, make_folder
 from crosscast.errors import InputError, importing
 
 
-def serve(*, options: ServeOptions) -> None:
+def serve(options: Serve) -> None:
     """Run ``crosscast serve``."""
     with importing("service", "the prediction service"):
         from crosscast.service import models, server
@@ -73,7 +73,7 @@ class HookFile:
                 self.path.parent.rmdir()
 
 
-def hook_files(kind: Kind, folder: Path, prefix: Path | None = None) -> list[HookFile]:
+def hook_files(kind: str, folder: Path, prefix: Path | None = None) -> list[HookFile]:
     """Return the files of a kind for a folder, in the order of their names.
 
     With a prefix they are put below it, as for building packages; their content still names the folder
@@ -127,40 +127,38 @@ def _quoted(program: str) -> str:
 _UNCHANGED = {"new": "not there", "same": "already there", "yours": "yours differs, and stays"}
 
 
-def install(kind: Kind, /, *, folder: Path, prefix: Path | None, dry_run: bool, json: bool) -> None:
+def install(options: Install) -> None:
     """Run ``crosscast hooks install``."""
-    files = hook_files(kind, folder, prefix)
-    _apply(files, ("new", "newer"), HookFile.write, "written", dry_run=dry_run, json=json, contents=True)
+    _apply(options, ("new", "newer"), HookFile.write, "written", contents=True)
 
 
-def remove(kind: Kind, /, *, folder: Path, prefix: Path | None, dry_run: bool, json: bool) -> None:
+def remove(options: Remove) -> None:
     """Run ``crosscast hooks remove``."""
-    files = hook_files(kind, folder, prefix)
-    _apply(files, ("same", "newer"), HookFile.remove, "removed", dry_run=dry_run, json=json)
+    _apply(options, ("same", "newer"), HookFile.remove, "removed")
 
 
 def _apply(
-    files: Sequence[HookFile],
+    options: Install,
     states: Sequence[str],
     act: Callable[[HookFile], None],
     done: str,
     *,
-    dry_run: bool,
-    json: bool,
     contents: bool = False,
 ) -> None:
     """Write or remove the files that are in some states, and show the outcomes, or those of a dry run."""
     rows = []
-    for file in files:
-        if file.state in states and not dry_run:
+    for file in hook_files(options.kind, options.folder, options.prefix):
+        result = f"would be {done}" if options.dry_run else done
+        if file.state not in states:
+            result = _UNCHANGED[file.state]
+        elif not options.dry_run:
             act(file)
-        result = f"{'would be ' if dry_run else ''}{done}" if file.state in states else _UNCHANGED[file.state]
         content = {"content": file.content.decode()} if contents else {}
         rows.append({"path": str(file.path), "result": result, **content})
-    if json:
+    if options.json:
         print_json({"files": rows})
         return
     for row in rows:
         print(f"{row['path']}: {row['result']}")
-        if contents and dry_run:
+        if contents and options.dry_run:
             print(row["content"])

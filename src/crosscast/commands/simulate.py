@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from crosscast.cli.simulate import SimulatePoliciesOptions
+from crosscast.cli.simulate import SimulatePolicies
 from crosscast.cluster.configurations import configure
 from crosscast.cluster.jobs import POLICIES, Bound, Jobs, Machine, PlacedJobs, Placement, Policy, policy_named
 from crosscast.cluster.metrics import (
@@ -37,7 +36,7 @@ from crosscast.cluster.simulate import load_simulator
 from crosscast.cluster.site import NO_SITE, Budget, Shift, Site, read_site
 from crosscast.cluster.site import PLACEMENTS as KNOWN
 from crosscast.cluster.swf import CleanedJobs, JobTrace
-from crosscast.commands.output import LabelStatus, check_output, say, show
+from crosscast.commands.output import LabelStatus, say, show
 from crosscast.commands.schedule_files import ScheduleFiles
 from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.executor import spreading
@@ -49,17 +48,16 @@ _SEARCHED = ("fcfs", "shortest", "smallest-area")
 """Orders that are searched by default."""
 
 
-def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
+def policies(options: SimulatePolicies) -> None:
     """Run ``crosscast simulate policies``."""
     policy, priority, backfill = options.policy, options.priority, options.backfill
     if options.search is not None:
         policy, priority, backfill = _grid(options.search, policy, priority, backfill)
     chosen = _policies(policy or ["easy"], priority, backfill)
-    files = ScheduleFiles(options.out or [], options.output, options.window, users=options.users)
+    files = ScheduleFiles(options.out, options.output, options.window, users=options.users)
     files.check(len(chosen))
-    check_output(options.output)
 
-    job_trace = read_trace(trace)
+    job_trace = read_trace(options.trace)
     machines, site = _machines(job_trace, options.machines)
     files.budget = site.budget
     expect_known(options.estimates, _ESTIMATES, where="--estimates", words="some of")
@@ -71,7 +69,7 @@ def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
     first = cleaned[options.estimates[0]]
     _check_width(first.jobs, machines)
     if options.users and first.jobs.user is None:
-        raise InputError.of(where="--users", expected="a trace with users", found=f"none in {trace}")
+        raise InputError.of(where="--users", expected="a trace with users", found=f"none in {options.trace}")
     if options.search is not None:
         check_objective(options.search, site.budget, users=first.jobs.user is not None)
     placement = _placement(job_trace, first, machines, site, options.machines)

@@ -7,9 +7,9 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosscast.cli.decide import TuneOptions
+from crosscast.cli.decide import Tune
 from crosscast.cli.options import share_in
-from crosscast.commands.output import TaskStatus, check_output, check_writable, show, tell, warn
+from crosscast.commands.output import TaskStatus, check_writable, show, tell, warn
 from crosscast.data.files import atomic_file, make_folder
 from crosscast.devices.device_files import read_device
 from crosscast.errors import InputError
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from crosscast.device import Device
 
 
-def tune(file: Path, /, *, options: TuneOptions) -> None:
+def tune(options: Tune) -> None:
     """Run ``crosscast tune``."""
-    check_output(options.output)
     if options.out is not None:
         check_writable("--out", options.out)
     share = share_in("--within", options.within, "2% or 0.02", end=1)
@@ -34,7 +33,7 @@ def tune(file: Path, /, *, options: TuneOptions) -> None:
     devices: list[str | Device] = [*(options.devices or ()), *map(read_device, options.device_file)]
     with TaskStatus("variants") as status:
         ranking = ranked(
-            file,
+            options.file,
             options.space,
             devices,
             kernel=options.kernel,

@@ -110,23 +110,21 @@ def sheet_named(name: str) -> TableRow:
 
 def like(name: str, keys: Iterable[str]) -> str:
     """Say which keys begin with a name, in any spelling, or else are similar; or that it is a vendor."""
-    if filtered((), vendor=name):
-        return f", a vendor: crosscast devices --catalogue --vendor {name} lists its devices"
+    if any(_plain(row.text("vendor")) == _plain(name) for row in catalogue().values()):
+        return f", a vendor: crosscast devices --catalogue {name} lists its devices"
     plain = {_plain(key): key for key in keys}
     starts = [key for text, key in plain.items() if len(name) > 1 and text.startswith(_plain(name))]
     near = starts or [plain[each] for each in difflib.get_close_matches(_plain(name), plain, cutoff=0.5)]
     return f", near to which are {', '.join(near)}" if near else ""
 
 
-def filtered(texts: Iterable[str], vendor: str | None = None, kind: str | None = None) -> list[TableRow]:
-    """Return rows of devices of a vendor and a type, with each text in key, name, vendor, type or series."""
+def filtered(texts: Iterable[str]) -> list[TableRow]:
+    """Return rows of devices, with each text in key, name, vendor, type or series."""
     columns = ("device", "name", "vendor", "type", "series")
     return [
         row
         for row in catalogue().values()
-        if kind in (None, row["type"])
-        and (vendor is None or _plain(vendor) == _plain(row.text("vendor")))
-        and all(any(_plain(text) in _plain(row.text(name)) for name in columns) for text in texts)
+        if all(any(_plain(text) in _plain(row.text(name)) for name in columns) for text in texts)
     ]
 
 
