@@ -51,7 +51,7 @@ COMMANDS = {
     "measure": ("machine:measure_app", "Measure the kernels of WHAT on an OpenCL device, in repeated runs."),
     "corun": (
         "corun:app",
-        "Profile applications, measure mixes that share a device, and translate times between devices.",
+        "Profile applications, and measure mixes that share a device.",
     ),
     "compare": (
         "profiles:Compare",

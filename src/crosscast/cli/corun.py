@@ -1,4 +1,4 @@
-"""``crosscast corun``: profiles and campaigns of applications that share a device, and translated times."""
+"""``crosscast corun``: profiles and campaigns of applications that share a device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli import COMMANDS
-from crosscast.cli.options import OUTPUT, Flag, JsonFlag, NamesOr, Numbers, Output, Paths, Whole, command
+from crosscast.cli.options import OUTPUT, Flag, JsonFlag, NamesOr, Numbers, Output, Whole, command
 
 app = cyclopts.App(name="corun", help=COMMANDS["corun"][1])
 
@@ -86,26 +86,3 @@ class CorunCampaign:
     timeout: float = 60.0
     """Seconds without an answer after which an application is recorded as failed."""
     json: JsonFlag = False
-
-
-@command("mixes.translate", app)
-class CorunTranslate:
-    """Fit a line that translates times on one device to times on another, and save it as a card.
-
-    The line goes through the times of the same work on both devices: isolated runs, co-runners and whole
-    mixes. A plain line, as published, and one through logarithms are cross-validated by application; the
-    better one is kept. `crosscast predict corun --translate` uses the card.
-    """
-
-    dataset: Path
-    """Dataset with isolated runs and mixes on both devices, or on one."""
-    more: Paths = ()
-    """Further datasets, such as one of the other device."""
-    _: KW_ONLY
-    source: Annotated[str, Parameter(name="--from")]
-    """Device whose times are known."""
-    target: Annotated[str, Parameter(name="--to")]
-    """Device whose times are predicted."""
-    out: Path
-    """File for the card, JSON."""
-    output: Output = OUTPUT
