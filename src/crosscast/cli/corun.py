@@ -10,7 +10,19 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli import COMMANDS
-from crosscast.cli.options import OUTPUT, Flag, JsonFlag, NamesOr, Numbers, Output, Whole, command
+from crosscast.cli.options import (
+    OUTPUT,
+    DatasetOut,
+    DeviceId,
+    Flag,
+    JsonFlag,
+    NamesOr,
+    Numbers,
+    Output,
+    Sensor,
+    Whole,
+    command,
+)
 
 app = cyclopts.App(name="corun", help=COMMANDS["corun"][1])
 
@@ -27,8 +39,7 @@ class CorunProfile:
     what: str
     """Launch file, or name or folder of an application."""
     _: KW_ONLY
-    device: str | None = None
-    """Id of the device, as `crosscast devices` shows it; by default the first one."""
+    device: DeviceId = None
     size: Literal["tiny", "small", "medium", "large"] | None = None
     """Size of the application's problem."""
     out: Path | None = None
@@ -39,8 +50,7 @@ class CorunProfile:
     """Minimum time of a job in isolation, in seconds: runs of the application are repeated to fill it."""
     jobs: Whole = 3
     """Whole jobs of each co-runner, at least, that are timed while all run."""
-    sensor: str = "auto"
-    """Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`."""
+    sensor: Sensor = "auto"
     timeout: float = 60.0
     """Seconds without an answer after which an application is recorded as failed."""
     output: Output = OUTPUT
@@ -56,10 +66,8 @@ class CorunCampaign:
     """
 
     _: KW_ONLY
-    out: Path
-    """Folder of the dataset."""
-    device: str | None = None
-    """Id of the device, as `crosscast devices` shows it; by default the first one."""
+    out: DatasetOut
+    device: DeviceId = None
     suite: NamesOr = ("all",)
     """Applications, separated by commas: `all`, folders of your own (docs/suite.md), or names of the
     suite."""
@@ -81,8 +89,7 @@ class CorunCampaign:
     often."""
     threads: Whole | None = None
     """Threads that each co-runner may use on a CPU device of PoCL; by default all cores."""
-    sensor: str = "auto"
-    """Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`."""
+    sensor: Sensor = "auto"
     timeout: float = 60.0
     """Seconds without an answer after which an application is recorded as failed."""
     json: JsonFlag = False

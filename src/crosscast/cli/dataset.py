@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli import COMMANDS
-from crosscast.cli.options import OUTPUT, Executor, Flag, Names, NamesOr, Output, Paths, Whole, command
+from crosscast.cli import COMMANDS, options
+from crosscast.cli.options import command
 from crosscast.data.sources import IMPORTERS, Importer
 
 app = cyclopts.App(name="dataset", help=COMMANDS["dataset"][1])
@@ -22,14 +22,18 @@ import_app = cyclopts.App(
 
 def _declare(importer: Importer) -> None:
     """Declare the command of an importer, with its options."""
-    kinds: dict[type, tuple[object, object]] = {int: (Whole, Whole | None), str: (str, str | None)}
+    kinds: dict[type, tuple[object, object]] = {
+        int: (options.Whole, options.Whole | None),
+        str: (str, str | None),
+    }
     types: dict[str, object] = {
         "path": Annotated[Path, Parameter(help=importer.path)],
         "_": KW_ONLY,
-        "out": Annotated[Path, Parameter(help="Folder of the dataset.")],
+        "out": options.DatasetOut,
     }
     for each in importer.options:
-        types[each.name] = Annotated[kinds[each.type][each.default is None], Parameter(help=each.help)]
+        kind = (whole if each.type is int else text)[each.default is None]
+        types[each.name] = Annotated[kind, Parameter(help=each.help)]
     content: dict[str, object] = {each.name: each.default for each in importer.options}
     content |= {"__doc__": importer.help, "__annotations__": types, "importer": importer}
     names = dict.fromkeys((importer.name.replace("_", "-"), importer.name))
@@ -50,12 +54,11 @@ class ImportCounters:
 
     tool: Literal["hpctoolkit", "caliper", "perf", "ncu"]
     """HPCToolkit, Caliper, `perf stat -j` of Linux, or Nsight Compute (`ncu --csv`), on a GPU."""
-    profiles: Paths = ()
+    profiles: options.Paths = ()
     """Runs of one program, or folders with such: databases `hpctoolkit-…-database`, files `.cali` or `.json`
     (json-split) of Caliper, `.json` of perf, `.csv` of ncu."""
     _: KW_ONLY
-    out: Path
-    """Folder of the dataset."""
+    out: options.DatasetOut
     device: str
     """Key of the device or machine that the runs were counted on."""
     application: str | None = None
@@ -69,7 +72,7 @@ class ImportCounters:
     """Nodes that each run used."""
     cores: int | None = None
     """Cores that each run used."""
-    gpu: Flag = False
+    gpu: options.Flag = False
     """The runs used a GPU."""
     time: float | None = None
     """Seconds that a run took, instead of the time in the profile."""
@@ -84,9 +87,8 @@ class ImportTrace:
     folder: Path
     """Folder of the trace."""
     _: KW_ONLY
-    out: Path
-    """Folder of the dataset."""
-    output: Output = OUTPUT
+    out: options.DatasetOut
+    output: options.Output = options.OUTPUT
 
 
 @command("dataset.runs", import_app)
@@ -100,9 +102,8 @@ class ImportRuns:
     path: Path
     """A CSV file with a row for each run, a history of `crosscast.profiled`, or a folder with such files."""
     _: KW_ONLY
-    out: Path
-    """Folder of the dataset."""
-    settings: Names | None = None
+    out: options.DatasetOut
+    settings: options.Names | None = None
     """Columns of a CSV file, separated by commas, that say what a run was set to; by default those that are
     called as settings are, such as `gpu_cap_w`, `core_clock_hz` and `threads`."""
 
@@ -120,32 +121,30 @@ class DatasetBuild:
     """
 
     _: KW_ONLY
-    out: Path
-    """Folder of the dataset."""
-    suite: NamesOr = ("all",)
+    out: options.DatasetOut
+    suite: options.NamesOr = ("all",)
     """Applications, separated by commas: `all`, folders of your own (docs/suite.md), or names of the suite:
     bfs, cfd, crc, csr, dwt, fft, gem, hmm, kmeans, lud, nqueens, nw, srad, swat."""
-    sizes: NamesOr = ("tiny", "small")
+    sizes: options.NamesOr = ("tiny", "small")
     """Problem sizes, separated by commas: `tiny`, `small`, `medium`, `large`."""
-    devices: NamesOr = ("all",)
+    devices: options.NamesOr = ("all",)
     """Device ids, as `crosscast devices` shows them, or `all`."""
     fit: str = "typical"
     """Caches that the problem sizes fit into: those of a `typical` CPU, so that datasets can be compared, or
     of the device with this id."""
-    repeats: Whole = 1
+    repeats: options.Whole = 1
     """Number of processes that repeat each measurement."""
-    min_runs: Whole = 50
+    min_runs: options.Whole = 50
     """Minimum number of recorded runs for each application, size and device."""
     min_time: float = 2.0
     """Minimum total time of these runs, in seconds."""
-    seed: Whole = 0
+    seed: options.Whole = 0
     """Random seed of the problems."""
-    sensor: str = "auto"
-    """Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`."""
+    sensor: options.Sensor = "auto"
     timeout: float = 600.0
     """Time limit of a process, in seconds."""
-    executor: Executor = None
-    output: Output = OUTPUT
+    executor: options.Executor = None
+    output: options.Output = options.OUTPUT
 
 
 @command("dataset.merge", app)
@@ -158,12 +157,12 @@ class DatasetMerge:
 
     folder: Path
     """Folder of a dataset."""
-    more: Paths = ()
+    more: options.Paths = ()
     """Folders of further ones."""
     _: KW_ONLY
     out: Path
     """Folder for the joined dataset; it must be new or empty."""
-    output: Output = OUTPUT
+    output: options.Output = options.OUTPUT
 
 
 app.command(import_app)
@@ -179,7 +178,7 @@ class DatasetDescribe:
     folder: Path
     """Folder of the dataset, or `bundled` or `bundled-corun` for those that come with Crosscast."""
     _: KW_ONLY
-    output: Output = OUTPUT
+    output: options.Output = options.OUTPUT
 
 
 @command("catalogues.sources", app)
@@ -187,4 +186,4 @@ class DatasetSources:
     """List the sources that can be imported, with licence, origin and files."""
 
     _: KW_ONLY
-    output: Output = OUTPUT
+    output: options.Output = options.OUTPUT

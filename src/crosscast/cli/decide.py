@@ -9,22 +9,8 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli import COMMANDS
-from crosscast.cli.options import (
-    FIGURES,
-    OUTPUT,
-    Bytes,
-    FigureOutput,
-    Flag,
-    Level,
-    Model,
-    Names,
-    Output,
-    Paths,
-    Texts,
-    Whole,
-    command,
-)
+from crosscast.cli import COMMANDS, options
+from crosscast.cli.options import command
 from crosscast.data.configuration import Objective
 
 choose_app = cyclopts.App(name="choose", help=COMMANDS["choose"][1])
@@ -35,10 +21,10 @@ class ChooseSample:
     """List the configurations at which a new kernel must be run, and what to record (docs/choosing.md)."""
 
     _: KW_ONLY
-    model: Model = None
+    model: options.Model = None
     template: Path | None = None
     """Write a CSV file to fill in with the runs."""
-    output: Output = OUTPUT
+    output: options.Output = options.OUTPUT
 
 
 @command("choose.configuration", choose_app)
@@ -51,7 +37,7 @@ class ChooseConfiguration:
     samples: Path
     """Runs of the kernel: CSV with a row for each, or a history of `crosscast.profiled`."""
     _: KW_ONLY
-    model: Model = None
+    model: options.Model = None
     power_cap: str | None = None
     """Power cap (W); several, separated by commas, for a choice under each; may be left out where the
     objective is not `performance`."""
@@ -62,13 +48,13 @@ class ChooseConfiguration:
     confidence: Annotated[float | None, Parameter(name="--cap-probability")] = None
     """Required probability of staying under the cap, such as 0.9; by default the best performance on average,
     where over the cap it counts as none, of configurations that are more likely under it than not."""
-    level: Level = 0.9
+    level: options.Level = 0.9
     kernel: Annotated[
         str | None, Parameter(help="Choose for this kernel alone, where the file has several.")
     ] = None
     plot: Path | None = None
     """Figure (`.png`, `.svg`, `.pdf`) of all configurations, the predicted frontier and the choices."""
-    output: Output = OUTPUT
+    output: options.Output = options.OUTPUT
 
 
 @command("mixes.colocate")
@@ -80,29 +66,29 @@ class ColocateJobs:
 
     jobs: Annotated[Path, Parameter(name="PROFILE")]
     """Profile of a job, written by `crosscast corun profile`."""
-    more: Paths = ()
+    more: options.Paths = ()
     """Profiles of further jobs; repeat the file of a job that runs twice."""
     _: KW_ONLY
-    model: Model = None
-    probe: Texts = ()
+    model: options.Model = None
+    probe: options.Texts = ()
     """Measured slowdowns of the co-runners of a mix, such as `bfs/small,fft/tiny=1.3,2.1`; may be repeated.
     Names are application/size, of these profiles or of the training."""
     max_slowdown: float | None = None
     """Largest predicted slowdown of a job, such as 1.3; no limit by default."""
-    conservative: Flag = False
+    conservative: options.Flag = False
     """Apply `--max-slowdown` to the upper end of each slowdown's interval."""
-    memory: Bytes | None = None
+    memory: options.Bytes | None = None
     """Memory of the device, such as `16GiB`; by default that of the device that the model was trained on, if
     it is known."""
     lengths: str | None = None
     """Run time of each job in isolation, in seconds, separated by commas, in the order of the files; by
     default the times in the profiles."""
-    group_size: Whole = 2
+    group_size: options.Whole = 2
     """Maximum number of jobs in a group, 2 to 5. Pairs are optimal; larger groups are found by a search."""
-    level: Level = 0.9
-    suggest_probes: Whole | None = None
+    level: options.Level = 0.9
+    suggest_probes: options.Whole | None = None
     """Also name so many pairs of these jobs whose measured slowdowns would tell most of the others."""
-    output: Output = OUTPUT
+    output: options.Output = options.OUTPUT
 
 
 @command("tune.tune")
@@ -121,15 +107,15 @@ class Tune:
     """Parameters with their values, constraints, and the launch: TOML, or a T1 file of Kernel Tuner."""
     kernel: str | None = None
     """Name of the kernel; by default the one that the space names."""
-    devices: Annotated[Names | None, Parameter(show_default=False)] = None
+    devices: Annotated[options.Names | None, Parameter(show_default=False)] = None
     """Devices of the model or the catalogue, separated by commas."""
-    device_file: Paths = ()
+    device_file: options.Paths = ()
     """Data sheet (TOML) of a further device; may be repeated."""
     model: str | None = None
     """Folder or name of a model of launch times; by default the one that comes with Crosscast."""
-    profiles: Whole = 120
+    profiles: options.Whole = 120
     """How many variants are profiled."""
-    measure: Whole = 0
+    measure: options.Whole = 0
     """Maximum number of variants that are measured; none by default."""
     on: str | None = None
     """Id of the device that measures, as `crosscast devices` shows it; by default the first."""
@@ -138,4 +124,4 @@ class Tune:
     out: Path | None = None
     """Folder for `ranking.json`, and for the space (`t1.json`) and the results (`t4.json`) as Kernel Tuner
     writes them."""
-    output: FigureOutput = FIGURES
+    output: options.FigureOutput = options.FIGURES

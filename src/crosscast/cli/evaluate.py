@@ -10,24 +10,8 @@ from typing import Annotated, ClassVar, Literal
 import cyclopts
 from cyclopts import Parameter, Token
 
-from crosscast.cli import COMMANDS
-from crosscast.cli.options import (
-    FIGURES,
-    RUN,
-    DatasetFolder,
-    Device,
-    Devices,
-    FigureOutput,
-    JsonFlag,
-    Models,
-    Names,
-    Numbers,
-    Paths,
-    Question,
-    RunOptions,
-    Whole,
-    command,
-)
+from crosscast.cli import COMMANDS, options
+from crosscast.cli.options import command
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import CoRunFolds
 from crosscast.evaluation.relative import RelativeFolds
@@ -53,41 +37,41 @@ Groups = Annotated[
     Parameter(converter=_groups, n_tokens=1, negative="", accepts_keys=False, metavar="STR"),
 ]
 HeldOut = Parameter(help="Groups to hold out.")
-Sources = Annotated[Names | None, Parameter(help="Devices whose counters are used; by default all.")]
+Sources = Annotated[options.Names | None, Parameter(help="Devices whose counters are used; by default all.")]
 
 
 @command("evaluate.evaluate", app, "time")
 class EvaluateTime:
     """Evaluate models of kernels' times on devices (docs/evaluation.md)."""
 
-    question: ClassVar[Question] = "time"
-    dataset: DatasetFolder
+    question: ClassVar[options.Question] = "time"
+    dataset: options.DatasetFolder
     _: KW_ONLY
     folds: Annotated[TimeFolds, HeldOut] = "leave-application-out"
-    models: Models = None
-    probes: Numbers | None = None
+    models: options.Models = None
+    probes: options.Numbers | None = None
     """On how many devices a kernel is measured before the others are predicted, such as `0,2`; by default 0.
     With `leave-device-out`, each kernel's times on all other devices are known."""
-    run: RunOptions = RUN
-    output: FigureOutput = FIGURES
+    run: options.RunOptions = options.RUN
+    output: options.FigureOutput = options.FIGURES
 
 
 @command("evaluate.evaluate", app, "relative")
 class EvaluateRelative:
     """Evaluate models of times on devices relative to each other (docs/evaluation.md)."""
 
-    question: ClassVar[Question] = "relative"
-    dataset: DatasetFolder
+    question: ClassVar[options.Question] = "relative"
+    dataset: options.DatasetFolder
     _: KW_ONLY
     folds: Annotated[RelativeFolds, HeldOut] = "leave-application-out"
-    models: Models = None
-    devices: Devices = None
+    models: options.Models = None
+    devices: options.Devices = None
     """Devices to compare, separated by commas; by default those with the most times in common."""
     sources: Sources = None
     weights: Weights | None = None
     """Units with equal weight; by default rows, or kernels where these are held out."""
-    run: RunOptions = RUN
-    output: FigureOutput = FIGURES
+    run: options.RunOptions = options.RUN
+    output: options.FigureOutput = options.FIGURES
 
 
 @command("evaluate.evaluate", app, "configuration")
@@ -98,10 +82,10 @@ class EvaluateConfiguration:
     there are also a table by program for each method, and the longest frontier.
     """
 
-    question: ClassVar[Question] = "configuration"
-    dataset: DatasetFolder
+    question: ClassVar[options.Question] = "configuration"
+    dataset: options.DatasetFolder
     _: KW_ONLY
-    models: Annotated[Names | None, Parameter(name="--methods")] = None
+    models: Annotated[options.Names | None, Parameter(name="--methods")] = None
     """Names, separated by commas, or `all`; by default the main ones."""
     samples: str | None = None
     """Configurations at which a kernel is run first, such as
@@ -109,32 +93,32 @@ class EvaluateConfiguration:
     ones for the training kernels."""
     groups: Annotated[Groups | None, Parameter(name="--group")] = None
     """Programs that are nearly the same, such as `a+b,c+d`, besides those whose names say so."""
-    devices: Devices = None
+    devices: options.Devices = None
     power_domain: str | None = None
     """Power domain that is capped; by default the node, or the sum of all domains."""
-    max_retunes: Whole | None = None
+    max_retunes: options.Whole | None = None
     """Maximum number of changes after the first choice; no limit by default."""
     cap_probability: float | None = None
     """Required probability of staying under the cap, for methods that use one; by default 0.9."""
-    run: RunOptions = RUN
-    output: FigureOutput = FIGURES
+    run: options.RunOptions = options.RUN
+    output: options.FigureOutput = options.FIGURES
 
 
 @command("evaluate.evaluate", app, "corun")
 class EvaluateCorun:
     """Evaluate models of applications that share a device (docs/evaluation.md)."""
 
-    question: ClassVar[Question] = "corun"
-    dataset: DatasetFolder
+    question: ClassVar[options.Question] = "corun"
+    dataset: options.DatasetFolder
     _: KW_ONLY
     folds: Annotated[CoRunFolds, HeldOut] = "leave-benchmark-out"
-    models: Models = None
-    device: Device = None
-    probes: Numbers | None = None
+    models: options.Models = None
+    device: options.Device = None
+    probes: options.Numbers | None = None
     """How many mixes with the held-out application are measured before the others are predicted, such as
     `0,3`; by default 0."""
-    run: RunOptions = RUN
-    output: FigureOutput = FIGURES
+    run: options.RunOptions = options.RUN
+    output: options.FigureOutput = options.FIGURES
 
 
 @command("evaluate.tune", app)
@@ -145,22 +129,22 @@ class EvaluateTune:
     the other devices, and optimizers of Kernel Tuner.
     """
 
-    dataset: DatasetFolder
+    dataset: options.DatasetFolder
     _: KW_ONLY
-    space: Paths
+    space: options.Paths
     """Space of a kernel with the kernel's file, called as the kernel is in the dataset; may be repeated."""
     training: Path | None = None
     """Folder of tables of times (`python -m benchmarks.training_profiles`): the model is fitted to them
     without the kernel's application and without the device. By default the trained model is used."""
     model: str | None = None
     """Folder or name of a model of launch times; by default the one that comes with Crosscast."""
-    devices: Devices = None
-    profiles: Whole = 120
+    devices: options.Devices = None
+    profiles: options.Whole = 120
     """How many variants of a kernel are profiled."""
-    strategies: Names | None = None
+    strategies: options.Names | None = None
     """Optimizers of Kernel Tuner, separated by commas, such as `genetic_algorithm,simulated_annealing`; by
     default none."""
-    output: FigureOutput = FIGURES
+    output: options.FigureOutput = options.FIGURES
 
 
 @command("evaluate.jobs", app)
@@ -170,29 +154,29 @@ class EvaluateJobs:
     Each type has its measured times, and those predicted by a model of relative times fitted without it.
     """
 
-    dataset: DatasetFolder
+    dataset: options.DatasetFolder
     _: KW_ONLY
     out: Path
     """Parquet file of the job types."""
     folds: Annotated[RelativeFolds, HeldOut] = "leave-application-out"
     model: str | None = None
     """Model of relative times; by default the one that `crosscast train relative` takes."""
-    devices: Devices = None
+    devices: options.Devices = None
     """Devices to compare, separated by commas; by default those with the most times in common."""
     sources: Sources = None
     job_s: Annotated[float | None, Parameter(name="--job-seconds")] = None
     """Repeat each kernel so often that a job takes this long at the geometric mean over devices; by default a
     job is one invocation."""
-    job_procs: Annotated[Numbers | None, Parameter(show_default=False)] = None
+    job_procs: Annotated[options.Numbers | None, Parameter(show_default=False)] = None
     """Nodes that jobs occupy, such as `1,1,2` for a third of them to be twice as wide; by default those that
     runs were set to, or 1."""
     job_source: str | None = None
     """Of profiles: device on which a job's time is known, for the placement `completion` and predicted
     estimates."""
-    gpu_applications: Names | None = None
+    gpu_applications: options.Names | None = None
     """Applications that users know to run on GPUs, separated by commas; by default all."""
-    run: RunOptions = RUN
-    json: JsonFlag = False
+    run: options.RunOptions = options.RUN
+    json: options.JsonFlag = False
 
 
 @command("evaluate.reproduce")
@@ -214,10 +198,10 @@ class Reproduce:
 
     study: Literal["johnston2018", "bailey2014", "nichols2024", "moolchandani2022"]
     """The study."""
-    dataset: DatasetFolder
+    dataset: options.DatasetFolder
     _: KW_ONLY
     preset: Literal["quick", "default", "paper"] | None = None
     """Of `johnston2018`, how many trees and samples: `quick` takes a minute, `paper` as many as the paper,
     which takes hours."""
-    run: RunOptions = RUN
-    output: FigureOutput = FIGURES
+    run: options.RunOptions = options.RUN
+    output: options.FigureOutput = options.FIGURES

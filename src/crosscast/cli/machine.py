@@ -9,8 +9,8 @@ from typing import Literal
 
 import cyclopts
 
-from crosscast.cli import command_line
-from crosscast.cli.options import LAUNCH, OUTPUT, Bytes, Flag, JsonFlag, OfLaunch, Output, Whole, command
+from crosscast.cli import command_line, options
+from crosscast.cli.options import command
 from crosscast.errors import InputError
 
 devices_app = cyclopts.App(name="devices")
@@ -25,7 +25,7 @@ class Doctor:
     """
 
     _: KW_ONLY
-    output: Output = OUTPUT
+    output: options.Output = options.OUTPUT
 
 
 @command("catalogues.devices")
@@ -42,10 +42,10 @@ class Devices:
     """The device; with `--catalogue`, texts separated by commas, each of which its key, name, vendor, type
     or architecture has: `nvidia,ampere`."""
     _: KW_ONLY
-    catalogue: Flag = False
+    catalogue: options.Flag = False
     """List the devices that come with Crosscast, for `crosscast predict --devices`, not this machine's;
     in short if nothing says which."""
-    output: Output = OUTPUT
+    output: options.Output = options.OUTPUT
 
 
 devices_app.default(Devices)
@@ -63,7 +63,7 @@ class CompareDevices:
     second: str
     """Another."""
     _: KW_ONLY
-    output: Output = OUTPUT
+    output: options.Output = options.OUTPUT
 
 
 @command("measure.measure")
@@ -80,25 +80,23 @@ class Measure:
     what: str
     """Launch file, or name or folder of an application."""
     _: KW_ONLY
-    device: str | None = None
-    """Id of the device, as `crosscast devices` shows it; by default the first one."""
+    device: options.DeviceId = None
     size: Literal["tiny", "small", "medium", "large"] | None = None
     """Size of the application's problem."""
-    min_runs: Whole = 50
+    min_runs: options.Whole = 50
     """Minimum number of recorded runs."""
     min_time: float = 2.0
     """Minimum total time of the recorded runs, in seconds."""
-    repeats: Whole = 1
+    repeats: options.Whole = 1
     """Number of processes that repeat the measurement, one after another."""
-    sensor: str = "auto"
-    """Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`."""
+    sensor: options.Sensor = "auto"
     timeout: float = 600.0
     """Time limit of a process, in seconds."""
     against_forecast: str | None = None
     """Name of this device in a model or the catalogue (`crosscast devices --catalogue`), or of one that was
     calibrated: its times are forecast first, and shown beside the measured ones."""
-    launch: OfLaunch = LAUNCH
-    output: Output = OUTPUT
+    launch: options.OfLaunch = options.LAUNCH
+    output: options.Output = options.OUTPUT
 
 
 measure_app.default(Measure)
@@ -117,9 +115,9 @@ class MeasureStressor:
     _: KW_ONLY
     seconds: float = 10.0
     """How long it runs, from when it prints `ready`."""
-    image: Bytes | None = None
+    image: options.Bytes | None = None
     """Bytes of each of its four images, such as `32MiB`; by default those of the last-level cache."""
-    json: JsonFlag = False
+    json: options.JsonFlag = False
 
 
 @command("measure.calibrate")
@@ -143,7 +141,7 @@ class Calibrate:
     first ten seconds."""
     name: str = "mine"
     """New name of the device."""
-    output: Output = OUTPUT
+    output: options.Output = options.OUTPUT
 
 
 def install_completion(

@@ -9,20 +9,8 @@ from typing import Annotated, ClassVar
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli import COMMANDS
-from crosscast.cli.options import (
-    OUTPUT,
-    RUN,
-    DatasetFolder,
-    Device,
-    Devices,
-    Names,
-    Output,
-    Question,
-    RunOptions,
-    command,
-    options,
-)
+from crosscast.cli import COMMANDS, options
+from crosscast.cli.options import command
 
 train_app = cyclopts.App(name="train", help=COMMANDS["train"][1])
 
@@ -38,20 +26,20 @@ class Models:
     """Say what this one, or a model's folder, was trained on, how good it is on unseen applications, its
     licence and citation."""
     _: KW_ONLY
-    output: Output = OUTPUT
+    output: options.Output = options.OUTPUT
 
 
-@options
+@options.options
 class TrainedModel:
     """Options of `crosscast train` for all questions."""
 
-    dataset: DatasetFolder
+    dataset: options.DatasetFolder
     _: KW_ONLY
     out: Path
     """Folder for the model; an existing one is replaced."""
     model: str | None = None
     """Name of the model; the best by default (`crosscast evaluate` compares them)."""
-    without: Names | None = None
+    without: options.Names | None = None
     """Applications to leave out of everything, separated by commas."""
 
 
@@ -59,10 +47,10 @@ class TrainedModel:
 class TrainTime(TrainedModel):
     """Train a model of kernels' times on devices, for `crosscast predict time` (docs/predicting.md)."""
 
-    question: ClassVar[Question] = "time"
+    question: ClassVar[options.Question] = "time"
     _: KW_ONLY
-    run: RunOptions = RUN
-    output: Output = OUTPUT
+    run: options.RunOptions = options.RUN
+    output: options.Output = options.OUTPUT
 
 
 @command("evaluate.train", train_app, "relative")
@@ -72,34 +60,34 @@ class TrainRelative(TrainedModel):
     It predicts from what was counted in one run on one device, or from a profile (docs/relative.md).
     """
 
-    question: ClassVar[Question] = "relative"
+    question: ClassVar[options.Question] = "relative"
     _: KW_ONLY
-    devices: Devices = None
+    devices: options.Devices = None
     sources: Annotated[
-        Names | None, Parameter(help="Devices whose counters are learned from; all by default.")
+        options.Names | None, Parameter(help="Devices whose counters are learned from; all by default.")
     ] = None
-    run: RunOptions = RUN
-    output: Output = OUTPUT
+    run: options.RunOptions = options.RUN
+    output: options.Output = options.OUTPUT
 
 
 @command("evaluate.train", train_app, "configuration")
 class TrainConfiguration(TrainedModel):
     """Train a model of time and power at configurations, for `crosscast choose` (docs/choosing.md)."""
 
-    question: ClassVar[Question] = "configuration"
+    question: ClassVar[options.Question] = "configuration"
     _: KW_ONLY
     samples: str | None = None
     """Configurations at which a new kernel is run first, such as
     `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default the two most informative
     ones."""
-    held_out: Names | None = None
+    held_out: options.Names | None = None
     """Applications that are held out in turn to measure the errors, separated by commas; by default all.
     Microbenchmarks, for example, are useful for training, but not what a model has to predict."""
-    devices: Devices = None
+    devices: options.Devices = None
     power_domain: str | None = None
     """Power domain that is capped; by default the node, or the sum of all domains."""
-    run: RunOptions = RUN
-    output: Output = OUTPUT
+    run: options.RunOptions = options.RUN
+    output: options.Output = options.OUTPUT
 
 
 @command("evaluate.train", train_app, "corun")
@@ -109,8 +97,8 @@ class TrainCorun(TrainedModel):
     It predicts slowdowns, times and power of mixes (docs/corun.md).
     """
 
-    question: ClassVar[Question] = "corun"
+    question: ClassVar[options.Question] = "corun"
     _: KW_ONLY
-    device: Device = None
-    run: RunOptions = RUN
-    output: Output = OUTPUT
+    device: options.Device = None
+    run: options.RunOptions = options.RUN
+    output: options.Output = options.OUTPUT

@@ -79,16 +79,6 @@ def names_in(option: str, text: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def numbers_in(option: str, text: str, example: str) -> list[int]:
-    """Parse whole numbers separated by commas."""
-    try:
-        return [int(word) for word in text.split(",")]
-    except ValueError:
-        raise InputError.of(
-            where=option, expected=f"numbers such as {example}", found=repr(text[:60])
-        ) from None
-
-
 def share_in(option: str, text: str, example: str, end: float = math.inf) -> float:
     """Parse a share such as ``5%`` or ``0.05``, of at least 0 and less than `end`.
 
@@ -129,7 +119,11 @@ def _names(_: object, tokens: Sequence[Token]) -> list[str]:
 
 def _numbers(_: object, tokens: Sequence[Token]) -> list[int]:
     (token,) = tokens
-    return numbers_in(str(token.keyword), token.value, "0,2")
+    try:
+        return [int(word) for word in token.value.split(",")]
+    except ValueError:
+        expected, found = "numbers such as 0,2", repr(token.value[:60])
+        raise InputError.of(where=token.keyword, expected=expected, found=found) from None
 
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
@@ -172,11 +166,15 @@ Device = Annotated[
     str | None, Parameter(help="The device that is shared; by default the one with the most mixes.")
 ]
 Devices = Annotated[Names | None, Parameter(help="Devices, separated by commas; all by default.")]
-Probes = Annotated[Numbers | None, Parameter(show_default=False)]
+DeviceId = Annotated[
+    str | None,
+    Parameter(help="Id of the device, as `crosscast devices` shows it; by default the first one."),
+]
+Sensor = Annotated[str, Parameter(help="Energy sensor: `auto`, `none`, `rapl`, `nvml` or `replay:PATH`.")]
+DatasetOut = Annotated[Path, Parameter(help="Folder of the dataset.")]
 Level = Annotated[float, Parameter(help="Coverage of the prediction intervals.")]
 Application = Annotated[str | None, Parameter(help="Predict the kernels of this application alone.")]
 JsonFlag = Annotated[bool, Parameter(negative="", show_default=False, help="Print one JSON value.")]
-Figures = Annotated[Path | None, Parameter(help="Folder for figures.")]
 
 
 Executor = Annotated[
@@ -192,24 +190,19 @@ Executor = Annotated[
 class RunOptions:
     """Options of all commands that fit models."""
 
-    seed: Annotated[int, Parameter(converter=_whole, help="Random seed.")] = 0
-    jobs: Annotated[
-        str | None,
-        Parameter(
-            name=["--jobs", "--executor"],
-            help="Worker processes, by default one for each processor; or where else to work: "
-            "`dask://HOST:PORT`, or `slurm:FILE.toml` (docs/machines.md).",
-        ),
-    ] = None
+    seed: Whole = 0
+    """Random seed."""
+    jobs: Annotated[str | None, Parameter(name=["--jobs", "--executor"])] = None
+    """Worker processes, by default one for each processor; or where else to work: `dask://HOST:PORT`, or
+    `slurm:FILE.toml` (docs/machines.md)."""
 
 
 @options
 class Output:
     """Options for the output of commands that print tables."""
 
-    html: Annotated[
-        Path | None, Parameter(help="Also write the tables, and figures if there are any, as one HTML page.")
-    ] = None
+    html: Path | None = None
+    """Also write the tables, and figures if there are any, as one HTML page."""
     json: JsonFlag = False
 
 
@@ -217,7 +210,8 @@ class Output:
 class FigureOutput(Output):
     """Options for the output of commands that also draw figures."""
 
-    figures: Figures = None
+    figures: Path | None = None
+    """Folder for figures."""
 
 
 RUN, OUTPUT, FIGURES = RunOptions(), Output(), FigureOutput()
@@ -247,76 +241,43 @@ def _compiler_options(type_: type, tokens: Sequence[Token]) -> tuple[str, ...]:
 class LaunchOptions:
     """The launch of a program, given on the command line instead of in a launch file."""
 
-    kernel: Annotated[
-        str | None,
-        Parameter(
-            show=True,
-            help="Kernel, such as `vecadd`, `'saxpy<float>'` or `ns::scale`; may be left out if there is "
-            "only one.",
-        ),
-    ] = None
-    global_size: Annotated[
-        str | None, Parameter(name="--global", help="Work-items, such as `1024` or `512,512`.")
-    ] = None
-    local_size: Annotated[
-        str | None,
-        Parameter(
-            name="--local",
-            help="Work-items of a work-group; by default a divisor of the global size, at most 64.",
-        ),
-    ] = None
-    offset: Annotated[str | None, Parameter(help="Offset of the global ids.")] = None
-    grid: Annotated[
-        str | None, Parameter(help="Blocks of a CUDA or HIP launch, such as `4096` or `64,64`.")
-    ] = None
-    block: Annotated[str | None, Parameter(help="Threads of each of them, such as `256` or `16,16`.")] = None
-    shared: Annotated[
-        Whole | None, Parameter(help="Bytes of dynamic shared memory (`extern __shared__`) of a block.")
-    ] = None
-    arg: Annotated[
-        tuple[str, ...],
-        Parameter(
-            negative="",
-            show_default=False,
-            allow_leading_hyphen=True,
-            help="A kernel argument, such as `int=512` or `float:1048576:uniform`, once for each parameter.",
-        ),
-    ] = ()
-    variable: Annotated[
-        tuple[str, ...],
-        Parameter(
-            negative="",
-            show_default=False,
-            help="Value of a `__constant__` or `__device__` variable or of a texture, such as `n=int=512` or "
-            "`filter=float:9:uniform`: its name, and what `--arg` takes.",
-        ),
-    ] = ()
-    seed: Annotated[Whole | None, Parameter(help="Random seed of the fills; 0 unless given.")] = None
+    kernel: Annotated[str | None, Parameter(show=True)] = None
+    """Kernel, such as `vecadd`, `'saxpy<float>'` or `ns::scale`; may be left out if there is only one."""
+    global_size: Annotated[str | None, Parameter(name="--global")] = None
+    """Work-items, such as `1024` or `512,512`."""
+    local_size: Annotated[str | None, Parameter(name="--local")] = None
+    """Work-items of a work-group; by default a divisor of the global size, at most 64."""
+    offset: str | None = None
+    """Offset of the global ids."""
+    grid: str | None = None
+    """Blocks of a CUDA or HIP launch, such as `4096` or `64,64`."""
+    block: str | None = None
+    """Threads of each of them, such as `256` or `16,16`."""
+    shared: Whole | None = None
+    """Bytes of dynamic shared memory (`extern __shared__`) of a block."""
+    arg: Annotated[Texts, Parameter(allow_leading_hyphen=True)] = ()
+    """A kernel argument, such as `int=512` or `float:1048576:uniform`, once for each parameter."""
+    variable: Texts = ()
+    """Value of a `__constant__` or `__device__` variable or of a texture, such as `n=int=512` or
+    `filter=float:9:uniform`: its name, and what `--arg` takes."""
+    seed: Whole | None = None
+    """Random seed of the fills; 0 unless given."""
     option: Annotated[
-        tuple[str, ...],
+        Texts,
         Parameter(
             name=["--option", "--define", "-D", "--include", "-I"],
             converter=_compiler_options,
-            negative="",
-            show_default=False,
             allow_leading_hyphen=True,
-            help="For the compiler: a macro (`-D N=16`), a folder of included files (`-I include`), or any "
-            "other option (`--option -cl-fast-relaxed-math`).",
         ),
     ] = ()
-    std: Annotated[
-        Standard | None,
-        Parameter(help="Version of OpenCL C, 1.2 unless given, or C++ for OpenCL; of C++ for CUDA and HIP."),
-    ] = None
-
-    sample_groups: Annotated[
-        str | None,
-        Parameter(
-            help="Run this many work-groups, spread over the launch, and extend their counts: `4096`; or "
-            "`all`; or `auto`: some where all would take over 20 s or too much memory. By default `all` for "
-            "`characterize` and `embed`, elsewhere `auto`.",
-        ),
-    ] = None
+    """For the compiler: a macro (`-D N=16`), a folder of included files (`-I include`), or any other option
+    (`--option -cl-fast-relaxed-math`)."""
+    std: Standard | None = None
+    """Version of OpenCL C, 1.2 unless given, or C++ for OpenCL; of C++ for CUDA and HIP."""
+    sample_groups: str | None = None
+    """Run this many work-groups, spread over the launch, and extend their counts: `4096`; or `all`; or
+    `auto`: some where all would take over 20 s or too much memory. By default `all` for `characterize` and
+    `embed`, elsewhere `auto`."""
 
     @property
     def described(self) -> bool:

@@ -9,25 +9,12 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli import COMMANDS
-from crosscast.cli.options import (
-    LAUNCH,
-    OUTPUT,
-    Application,
-    Level,
-    Model,
-    Names,
-    OfLaunch,
-    Output,
-    Paths,
-    Texts,
-    Whole,
-    command,
-)
+from crosscast.cli import COMMANDS, options
+from crosscast.cli.options import command
 
 app = cyclopts.App(name="predict", help=COMMANDS["predict"][1])
 File = Annotated[Path, Parameter(help="File to predict.")]
-More = Annotated[Paths, Parameter(help="Further files.")]
+More = Annotated[options.Paths, Parameter(help="Further files.")]
 
 
 @command("predict.time", app)
@@ -47,23 +34,23 @@ class PredictTime:
     file: File
     more: More = ()
     _: KW_ONLY
-    model: Model = None
-    probe: Texts = ()
+    model: options.Model = None
+    probe: options.Texts = ()
     """Measured time of the kernel on a device, in seconds, such as `gtx1080=0.00123`; may be repeated. The
     predictions for the other devices are conditioned on it."""
-    devices: Names | None = None
+    devices: options.Names | None = None
     """Devices, separated by commas: those that the model knows, which are the default, and devices of the
     catalogue (`crosscast devices --catalogue`), on which nothing was measured."""
-    device_file: Paths = ()
+    device_file: options.Paths = ()
     """Data sheet (TOML) of a further device on which nothing was measured; may be repeated."""
-    application: Application = None
-    level: Level = 0.9
-    suggest_probes: Whole | None = None
+    application: options.Application = None
+    level: options.Level = 0.9
+    suggest_probes: options.Whole | None = None
     """Also name so many devices whose measured times would tell most of the others."""
-    invocations: Whole | None = None
+    invocations: options.Whole | None = None
     """How often a kernel is launched in a run; by default as often as in FILE."""
-    launch: OfLaunch = LAUNCH
-    output: Output = OUTPUT
+    launch: options.OfLaunch = options.LAUNCH
+    output: options.Output = options.OUTPUT
 
 
 app.default(PredictTime)
@@ -80,7 +67,7 @@ class PredictRelative:
     file: File
     more: More = ()
     _: KW_ONLY
-    model: Model = None
+    model: options.Model = None
     relative_to: str | None = None
     """The device that times are relative to; by default the slowest."""
     source: str | None = None
@@ -88,10 +75,10 @@ class PredictRelative:
     dataset, the device whose runs are taken."""
     time: float | None = None
     """How long the run took on that device, in seconds, to predict seconds."""
-    application: Application = None
-    level: Level = 0.9
-    launch: OfLaunch = LAUNCH
-    output: Output = OUTPUT
+    application: options.Application = None
+    level: options.Level = 0.9
+    launch: options.OfLaunch = options.LAUNCH
+    output: options.Output = options.OUTPUT
 
 
 @command("mixes.corun", app)
@@ -104,15 +91,15 @@ class PredictCorun:
 
     profile: Path
     """Profile of an application, written by `crosscast corun profile`."""
-    more: Paths = ()
+    more: options.Paths = ()
     """Profiles of its co-runners; repeat the file of an application that runs twice."""
     _: KW_ONLY
-    model: Model = None
-    probe: Texts = ()
+    model: options.Model = None
+    probe: options.Texts = ()
     """Measured slowdowns of the co-runners of another mix, such as `bfs/small,fft/tiny=1.3,2.1`; may be
     repeated. Names are application/size, of these profiles or of the training."""
-    level: Level = 0.9
-    suggest_probes: Whole | None = None
+    level: options.Level = 0.9
+    suggest_probes: options.Whole | None = None
     """Also name so many pairs of these applications with those of the training whose measured slowdowns would
     tell most."""
-    output: Output = OUTPUT
+    output: options.Output = options.OUTPUT

@@ -8,22 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from crosscast.cli.options import (
-    LAUNCH,
-    OUTPUT,
-    Application,
-    Bytes,
-    Flag,
-    JsonFlag,
-    Names,
-    OfLaunch,
-    Output,
-    Paths,
-    ShownLaunch,
-    Texts,
-    Whole,
-    command,
-)
+from crosscast.cli import options
+from crosscast.cli.options import command
 
 
 @command("characterize.characterize")
@@ -55,18 +41,18 @@ class Characterize:
 
     file: Path
     """File to characterize."""
-    more: Paths = ()
+    more: options.Paths = ()
     """Further files, whose launches follow."""
     _: KW_ONLY
-    launch: ShownLaunch = LAUNCH
-    launches: Flag = False
+    launch: options.ShownLaunch = options.LAUNCH
+    launches: options.Flag = False
     """List the launches in the host code of a CUDA or HIP program, with the parts that are known from its
     constants. Without `--grid` and `--block`, launches that are fully known are profiled."""
-    all: Flag = False
+    all: options.Flag = False
     """Print all metrics and counts, not a summary alone."""
-    json: Flag = False
+    json: options.Flag = False
     """Print one JSON object a launch, each on a line."""
-    csv: Flag = False
+    csv: options.Flag = False
     """Print one CSV row a launch."""
     parquet: Path | None = None
     """Write the profiles to this Parquet file."""
@@ -76,13 +62,13 @@ class Characterize:
     """Also write the tables and the Kiviat picture as one HTML page."""
     aiwc: Path | None = None
     """Folder for the published tool's `aiwc_<kernel>_<n>.csv` files, with its conventions."""
-    check_bounds: Flag = False
+    check_bounds: options.Flag = False
     """Check each access against its buffer, and say which one is out of bounds."""
-    threads: Whole | None = None
+    threads: options.Whole | None = None
     """Threads that run work-groups; the profile does not depend on it."""
     timeout: float = 600.0
     """Longest run of a kernel, in seconds."""
-    memory_limit: Bytes | None = None
+    memory_limit: options.Bytes | None = None
     """Most memory of the process that runs the kernel, such as `4G`."""
 
 
@@ -103,13 +89,13 @@ class Capture:
     select: str = "spread"
     """Launches whose memory is kept, so that they can be characterized: `spread` (the 1st, 2nd, 3rd, 5th,
     9th, ... of a kernel and its sizes), `all`, `none` (times only), `first:N` or `every:N`."""
-    max_bytes: Annotated[Bytes, Parameter(show_default=lambda _: "4 GiB")] = 4 << 30
+    max_bytes: Annotated[options.Bytes, Parameter(show_default=lambda _: "4 GiB")] = 4 << 30
     """Most memory of launches that is kept."""
-    max_seconds: Whole = 60
+    max_seconds: options.Whole = 60
     """Most time that the program waits for its memory to be read."""
-    check: Flag = False
+    check: options.Flag = False
     """Also keep what these launches leave in memory, so that `crosscast report` compares."""
-    runs: Whole = 1
+    runs: options.Whole = 1
     """2 runs the program twice: first for undisturbed times, then for memory."""
     perfetto: Path | None = None
     """Also write a timeline for ui.perfetto.dev."""
@@ -137,10 +123,10 @@ class Embed:
     """Module of this kernel that gets the profiles, instead of one compiled from the source; or `none`."""
     out: Path | None = None
     """File for the source with its profiles."""
-    in_place: Flag = False
+    in_place: options.Flag = False
     """Write them into the source, and the module given with `--spirv`, themselves."""
-    launch: OfLaunch = LAUNCH
-    json: JsonFlag = False
+    launch: options.OfLaunch = options.LAUNCH
+    json: options.JsonFlag = False
 
 
 @command("predict.explain")
@@ -154,17 +140,17 @@ class Explain:
 
     file: Path
     """File to explain."""
-    more: Paths = ()
+    more: options.Paths = ()
     """Further files."""
     _: KW_ONLY
-    devices: Annotated[Names | None, Parameter(show_default=False)] = None
+    devices: Annotated[options.Names | None, Parameter(show_default=False)] = None
     """Devices of the catalogue, separated by commas (`crosscast devices --catalogue`); by default h100-sxm,
     rtx4090 and epyc-9654."""
-    device_file: Paths = ()
+    device_file: options.Paths = ()
     """Data sheet (TOML) of a further device; may be repeated."""
-    application: Application = None
-    launch: OfLaunch = LAUNCH
-    output: Output = OUTPUT
+    application: options.Application = None
+    launch: options.OfLaunch = options.LAUNCH
+    output: options.Output = options.OUTPUT
 
 
 @command("compare.compare")
@@ -186,8 +172,8 @@ class Compare:
     second: Path
     """Input to compare."""
     _: KW_ONLY
-    fail_on: Texts = ()
+    fail_on: options.Texts = ()
     """A change that is too large: `METRIC>+5%` or `METRIC<-5%` of the first, or `METRIC>10` in the metric's
     unit; `missing` for what only one of the two has. May be repeated."""
-    launch: OfLaunch = LAUNCH
-    output: Output = OUTPUT
+    launch: options.OfLaunch = options.LAUNCH
+    output: options.Output = options.OUTPUT

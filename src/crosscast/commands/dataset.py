@@ -9,14 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crosscast.characterization.synthesis import profiles_of
-from crosscast.cli.dataset import (
-    DatasetBuild,
-    DatasetDescribe,
-    DatasetMerge,
-    ImportCounters,
-    ImportRuns,
-    ImportTrace,
-)
+from crosscast.cli import dataset as cli
 from crosscast.cli.options import Output
 from crosscast.commands.launch import replay_trace
 from crosscast.commands.output import (
@@ -68,7 +61,7 @@ def _show_described(dataset: Dataset, output: Output) -> None:
     show(output, described.to_dict, lambda: description_report(described))
 
 
-def merge(options: DatasetMerge) -> None:
+def merge(options: cli.DatasetMerge) -> None:
     """Run ``crosscast dataset merge``."""
     _check_new(options.out)
     dataset = merged(list(map(dataset_named, (options.folder, *options.more))), str(options.out))
@@ -79,12 +72,12 @@ def merge(options: DatasetMerge) -> None:
     _show_described(dataset, options.output)
 
 
-def describe(options: DatasetDescribe) -> None:
+def describe(options: cli.DatasetDescribe) -> None:
     """Run ``crosscast dataset describe``."""
     _show_described(dataset_named(options.folder), options.output)
 
 
-def build(options: DatasetBuild) -> int:
+def build(options: cli.DatasetBuild) -> int:
     """Run ``crosscast dataset build``; the exit code is 1 if something failed."""
     applications = selected(options.suite)
     expect_installed(applications)
@@ -151,7 +144,7 @@ def published(options: Any) -> None:
     finished.unlink(missing_ok=True)
 
 
-def counters(options: ImportCounters) -> None:
+def counters(options: cli.ImportCounters) -> None:
     """Run ``crosscast dataset import counters``."""
     if not options.profiles:
         raise InputError.of(where="profiles", expected="one path or more", found="none")
@@ -168,7 +161,7 @@ def counters(options: ImportCounters) -> None:
     _store(import_counted(options.tool, options.profiles, circumstances), options.out)
 
 
-def runs(options: ImportRuns) -> None:
+def runs(options: cli.ImportRuns) -> None:
     """Run ``crosscast dataset import runs``."""
     path, imported = options.path, import_runs(options.path, options.settings)
     for note in imported.notes:
@@ -186,7 +179,7 @@ def runs(options: ImportRuns) -> None:
     _store(imported.dataset, options.out)
 
 
-def trace(options: ImportTrace) -> None:
+def trace(options: cli.ImportTrace) -> None:
     """Run ``crosscast dataset import trace``, with notes about launches that cannot be replayed."""
     _check_new(options.out)
     summary, replayed = replay_trace(options.folder)

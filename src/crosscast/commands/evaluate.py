@@ -7,15 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crosscast import api
-from crosscast.cli.evaluate import (
-    EvaluateConfiguration,
-    EvaluateCorun,
-    EvaluateJobs,
-    EvaluateRelative,
-    EvaluateTime,
-    EvaluateTune,
-    Reproduce,
-)
+from crosscast.cli import evaluate as cli
 from crosscast.cli.models import TrainConfiguration, TrainCorun, TrainRelative, TrainTime
 from crosscast.cli.options import FigureOutput
 from crosscast.cluster.job_types import JobShape, held_out_jobs, write_job_types
@@ -83,13 +75,15 @@ def train(options: TrainTime | TrainRelative | TrainConfiguration | TrainCorun) 
 
 def _noted(options: object) -> dict[str, Any]:
     """Argument of `crosscast.train` and `evaluate` that takes what is left out, where there is one."""
-    return {"note": warn} if isinstance(options, TrainRelative | EvaluateRelative) else {}
+    return {"note": warn} if isinstance(options, TrainRelative | cli.EvaluateRelative) else {}
 
 
-def evaluate(options: EvaluateTime | EvaluateRelative | EvaluateConfiguration | EvaluateCorun) -> None:
+def evaluate(
+    options: cli.EvaluateTime | cli.EvaluateRelative | cli.EvaluateConfiguration | cli.EvaluateCorun,
+) -> None:
     """Run ``crosscast evaluate``: evaluate models as the options say, and show their scores."""
     if (
-        isinstance(options, EvaluateTime)
+        isinstance(options, cli.EvaluateTime)
         and options.folds == "leave-device-out"
         and options.probes is not None
     ):
@@ -101,14 +95,14 @@ def evaluate(options: EvaluateTime | EvaluateRelative | EvaluateConfiguration | 
     with fitting(options.run) as keywords:
         evaluation = api.evaluate(data, options.question, **given(options), **_noted(options), **keywords)
     report, figures = REPORTS[options.question]
-    if isinstance(options, EvaluateConfiguration):
+    if isinstance(options, cli.EvaluateConfiguration):
         report = partial(configuration_evaluation.evaluation_report, programs=options.output.html is not None)
     show(options.output, evaluation.to_dict, lambda: report(evaluation), lambda: figures(evaluation))
-    if isinstance(options, EvaluateConfiguration):
+    if isinstance(options, cli.EvaluateConfiguration):
         _write_frontiers(evaluation, options.output)
 
 
-def tune(options: EvaluateTune) -> None:
+def tune(options: cli.EvaluateTune) -> None:
     """Run ``crosscast evaluate tune``."""
     spaces = list(map(read_space, options.space))
     tables = None if options.training is None else read_training(options.training)
@@ -133,7 +127,7 @@ def tune(options: EvaluateTune) -> None:
     )
 
 
-def jobs(options: EvaluateJobs) -> None:
+def jobs(options: cli.EvaluateJobs) -> None:
     """Run ``crosscast evaluate jobs``."""
     check_file("--out", options.out)
     if options.out.suffix != ".parquet":
@@ -193,7 +187,7 @@ _STUDIES: Mapping[str, _Study] = {
 """Function, report and figures of each study."""
 
 
-def reproduce(options: Reproduce) -> None:
+def reproduce(options: cli.Reproduce) -> None:
     """Run ``crosscast reproduce``."""
     study, keyword, noun = options.study, dict[str, object](), "fits"
     if study == "johnston2018":

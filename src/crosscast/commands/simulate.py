@@ -10,25 +10,9 @@ from typing import Literal
 import numpy as np
 
 from crosscast.cli.simulate import SimulatePolicies
+from crosscast.cluster import metrics, power
 from crosscast.cluster.configurations import configure
 from crosscast.cluster.jobs import POLICIES, Bound, Jobs, Machine, PlacedJobs, Placement, Policy, policy_named
-from crosscast.cluster.metrics import (
-    OBJECTIVES,
-    PolicyDifference,
-    QueuedJobs,
-    check_objective,
-    compare_policies,
-    differences,
-    ranked,
-    trace_facts,
-)
-from crosscast.cluster.power import (
-    cheapest_release_s,
-    check_idle,
-    kinds_of_jobs,
-    read_forecasts,
-    read_power_options,
-)
 from crosscast.cluster.rules import Rules, machines_of_partitions, rules_of
 from crosscast.cluster.sacct import read_trace
 from crosscast.cluster.sharing import read_slowdowns, sharing_for
@@ -71,7 +55,7 @@ def policies(options: SimulatePolicies) -> None:
     if options.users and first.jobs.user is None:
         raise InputError.of(where="--users", expected="a trace with users", found=f"none in {options.trace}")
     if options.search is not None:
-        check_objective(options.search, site.budget, users=first.jobs.user is not None)
+        metrics.check_objective(options.search, site.budget, users=first.jobs.user is not None)
     placement = _placement(job_trace, first, machines, site, options.machines)
     label = job_trace.label
     runs = []
@@ -87,18 +71,20 @@ def policies(options: SimulatePolicies) -> None:
             for run in of_estimates
         ]
     files.check(len(runs))
-    facts = trace_facts(job_trace, first, machines, " and ".join(options.estimates), notes)
+    facts = metrics.trace_facts(job_trace, first, machines, " and ".join(options.estimates), notes)
     # For ten million jobs, the columns that are not simulated take most of the memory.
     del job_trace
     load_simulator(len(first.jobs), chosen, site, runs[0].rules, say)
     with spreading(options.executor), LabelStatus() as status:
         progress = status if options.executor in (None, "local") else None
-        results = compare_policies(runs, machines, placement, site=site, progress=progress, keep=files.keep)
+        results = metrics.compare_policies(
+            runs, machines, placement, site=site, progress=progress, keep=files.keep
+        )
     if options.search is not None:
-        results = ranked(results, options.search)
+        results = metrics.ranked(results, options.search)
         facts["best"] = {"objective": options.search, "policy": results[0].label}
     figures = files.figures(label)
-    against = [differences(result, results[0], site.seed) for result in results]
+    against = [metrics.differences(result, results[0], site.seed) for result in results]
 
     def answer() -> dict[str, object]:
         rows = [
@@ -119,13 +105,15 @@ def _grid(
     backfills: Sequence[str] | None,
 ) -> tuple[list[str], list[str], list[str] | None]:
     """Policies and orders that are searched, with defaults where none are given."""
-    expect_known(search, OBJECTIVES, where="--search")
+    expect_known(search, metrics.OBJECTIVES, where="--search")
     chosen = list(policies or POLICIES)
     passes = None if "easy" not in chosen else list(backfills or _SEARCHED)
     return chosen, list(priorities or _SEARCHED), passes
 
 
-def _against(label: str, pair: tuple[PolicyDifference, PolicyDifference] | None) -> dict[str, object]:
+def _against(
+    label: str, pair: tuple[metrics.PolicyDifference, metrics.PolicyDifference] | None
+) -> dict[str, object]:
     """Differences to the first policy, for JSON."""
     if pair is None:
         return {"against": None}
@@ -159,7 +147,7 @@ def _runs(
     site: Site,
     *,
     predicted: bool,
-) -> tuple[list[QueuedJobs], list[str]]:
+) -> tuple[list[metrics.QueuedJobs], list[str]]:
     """Combine policies with the site's power, sharing and shift policies, and collect notes."""
     jobs, count, notes = cleaned.jobs, len(cleaned.jobs), []
     executables = _executables(trace, cleaned)
@@ -172,22 +160,24 @@ def _runs(
     # Only multifactor uses the weights of priorities.
     without_priority = replace(rules, priority=None)
     rules_for = {policy: rules if policy.queue == "multifactor" else without_priority for policy in chosen}
-    runs = [QueuedJobs(policy, jobs, rules=rules_for[policy], predicted=predicted) for policy in chosen]
+    runs = [
+        metrics.QueuedJobs(policy, jobs, rules=rules_for[policy], predicted=predicted) for policy in chosen
+    ]
     if site.options is not None and site.budget is not None:
         if placement is not None and not isinstance(placement, Bound):
             raise InputError.of(
                 where="placement", expected="round-robin or random under a budget", found="completion"
             )
-        options = read_power_options(site.options)
-        kind, drawn = kinds_of_jobs(options.kinds, executables, count, site.seed)
+        options = power.read_power_options(site.options)
+        kind, drawn = power.kinds_of_jobs(options.kinds, executables, count, site.seed)
         placed = PlacedJobs(jobs, machines, machine)
-        check_idle(options, kind, placed, site.options)
+        power.check_idle(options, kind, placed, site.options)
         notes += [f"{drawn:,} of a kind without configurations: that of each is drawn"] if drawn else []
         runs = []
         for power_policy in site.power_policies:
             configured = configure(options, kind, placed, site.budget, power_policy)
             runs += [
-                QueuedJobs(
+                metrics.QueuedJobs(
                     policy,
                     configured.planned,
                     power_policy,
@@ -199,7 +189,7 @@ def _runs(
             ]
     if site.slowdowns is not None:
         slowdowns = read_slowdowns(site.slowdowns)
-        kind, drawn = kinds_of_jobs(slowdowns.kinds, executables, count, site.seed)
+        kind, drawn = power.kinds_of_jobs(slowdowns.kinds, executables, count, site.seed)
         notes += [f"{drawn:,} of a kind without slowdowns: that of each is drawn"] if drawn else []
         sharings = [
             (policy, sharing_for(policy, slowdowns, kind, site.limit, site.least_gain, site.most))
@@ -228,11 +218,13 @@ def _executables(trace: JobTrace, cleaned: CleanedJobs) -> list[str] | None:
     ]
 
 
-def _shifted(run: QueuedJobs, placed: PlacedJobs, budget: Budget, shift: Shift, limit_s: float) -> QueuedJobs:
+def _shifted(
+    run: metrics.QueuedJobs, placed: PlacedJobs, budget: Budget, shift: Shift, limit_s: float
+) -> metrics.QueuedJobs:
     """Delay jobs until power is cheap."""
     if shift == "never":
         return replace(run, shift=shift)
-    release_s = cheapest_release_s(placed, budget, shift, limit_s)
+    release_s = power.cheapest_release_s(placed, budget, shift, limit_s)
     return replace(run, rules=replace(run.rules, release_s=release_s), shift=shift)
 
 
@@ -246,7 +238,7 @@ def _rules(
         return rules
     forecasts = site.rules.forecasts
     if forecasts is not None:
-        return replace(rules, forecast_s=read_forecasts(forecasts, cleaned.jobs.number))
+        return replace(rules, forecast_s=power.read_forecasts(forecasts, cleaned.jobs.number))
     if cleaned.jobs.user is None:
         raise InputError.of(
             where="--estimates",

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import html
 import json
 import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from functools import cache
 from threading import Lock
-from typing import Any
 
 import msgspec
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
 
 from crosscast.data.fields import STRICT_JSON
@@ -25,71 +21,18 @@ from crosscast.service.gate import App, Gate, Limits, Metrics
 from crosscast.service.models import Served, ServiceState, UnknownName
 from crosscast.service.questions import QUESTIONS, Endpoint
 
-SAFE = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
-"""Headers of the page: it needs no scripts, fonts or pictures."""
-
-_HEAD = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>Crosscast</title>
-<style>
-  body { font: 16px sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em }
-  td, th { text-align: left; vertical-align: top; padding: .2em 1em .2em 0 }
-  body, td { overflow-wrap: anywhere }
-  pre { background: #eee; color: #000; padding: .6em; white-space: pre-wrap }
-</style>
-<main>
-<h1>Crosscast</h1>
-<p>Errors are <code>{"error": "a sentence"}</code> with a status code. Times are seconds, powers watts.</p>
-"""
-
-
-def documented(question: Endpoint) -> dict[str, object]:
-    """Return the OpenAPI documentation of a request body."""
-    content = {"application/json": {"schema": _schema(question), "example": question.example}}
-    return {"requestBody": {"required": True, "content": content}}
-
-
-def _schema(question: Endpoint) -> dict[str, Any]:
-    _, parts = msgspec.json.schema_components((question.request_type,))
-    # Requests contain no nested structures.
-    schema: dict[str, Any]
-    (schema,) = parts.values()
-    return schema
-
-
-@cache
-def page(paths: Sequence[str]) -> str:
-    """Return the HTML of all endpoints, with the fields and an example of each."""
-    links = "".join(f'<li><a href="{path}">GET {path}</a></li>' for path in paths)
-    return f"{_HEAD}<ul>{links}</ul>{''.join(map(_section, QUESTIONS))}</main></html>"
-
-
-def _section(question: Endpoint) -> str:
-    rows = "".join(
-        f"<tr><td><code>{_escaped(name)}</code></td><td>{_escaped(field.get('description', ''))}</td>"
-        f"<td>{_escaped(json.dumps(field['default'])) if 'default' in field else ''}</td></tr>"
-        for name, field in _schema(question)["properties"].items()
-    )
-    example = _escaped(json.dumps(question.example))
-    return (
-        f"<h2>POST {question.path}</h2><p>{_escaped(question.about)}</p>"
-        f"<pre>curl --unix-socket predict.sock http://localhost{question.path} -d '{example}'</pre>"
-        f"<table><tr><th>field</th><th>what it says</th><th>default</th></tr>{rows}</table>"
-    )
-
-
-def _escaped(text: str) -> str:
-    return html.escape(text, quote=False)
-
-
 LOG = logging.getLogger("crosscast.service")
 
 _THREADS = 2
 _CACHED, _CACHED_BYTES = 1024, 1 << 16
-_GETS = ("/v1/models", "/v1/profiles", "/health", "/metrics", "/openapi.json")
-_PATHS = (*(each.path for each in QUESTIONS), *_GETS, "/docs")
+_PATHS = (
+    *(each.path for each in QUESTIONS),
+    "/v1/models",
+    "/v1/profiles",
+    "/health",
+    "/metrics",
+    "/openapi.json",
+)
 
 
 class Answers:
@@ -181,7 +124,9 @@ def application(served: Served, tokens: Callable[[], Sequence[bytes]], limits: L
         api.post(
             question.path,
             summary=question.about,
-            openapi_extra=documented(question),
+            openapi_extra={
+                "requestBody": {"required": True, "content": {"application/json": _body(question)}}
+            },
             responses=_RESPONSES,
             response_class=Response,
         )(_endpoint(answers, question))
@@ -224,10 +169,6 @@ def application(served: Served, tokens: Callable[[], Sequence[bytes]], limits: L
     async def told() -> Response:
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    @api.get("/docs", include_in_schema=False)
-    async def docs() -> HTMLResponse:
-        return HTMLResponse(page(_GETS), headers=SAFE)
-
     @api.exception_handler(HTTPException)
     async def wrong(_: Request, error: HTTPException) -> Response:
         content = _error(str(error.detail))
@@ -243,6 +184,14 @@ def _endpoint(answers: Answers, question: Endpoint) -> Callable[[Request], Await
 
     endpoint.__name__ = question.path.rpartition("/")[2]
     return endpoint
+
+
+def _body(question: Endpoint) -> dict[str, object]:
+    """Document a request: its schema, and an example."""
+    _, parts = msgspec.json.schema_components((question.request_type,))
+    # Requests contain no nested structures.
+    (schema,) = parts.values()
+    return {"schema": schema, "example": question.example}
 
 
 _RESPONSES: dict[int | str, dict[str, object]] = {
