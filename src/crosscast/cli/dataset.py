@@ -22,10 +22,7 @@ import_app = cyclopts.App(
 
 def _declare(importer: Importer) -> None:
     """Declare the command of an importer, with its options."""
-    kinds: dict[type, tuple[object, object]] = {
-        int: (options.Whole, options.Whole | None),
-        str: (str, str | None),
-    }
+    whole, text = (options.Whole, options.Whole | None), (str, str | None)
     types: dict[str, object] = {
         "path": Annotated[Path, Parameter(help=importer.path)],
         "_": KW_ONLY,
