@@ -7,6 +7,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -82,6 +83,8 @@ LEAST_LOOP_S = 2.0
 
 _NO_SETTINGS = "{}"
 
+_CELL = attrgetter("application", "size", "device", "configuration")
+
 Rule = Literal["spread", "resolution", "ticks", "clock", "load", "runs", "loop"]
 
 
@@ -108,23 +111,10 @@ def warnings_of(records: Table, sessions: Table) -> list[RecordWarning]:
     """
     records = of_successful_sessions(records, sessions)
     sessions = sessions.filter(pc.is_null(sessions.column("failure")))
-    warnings = [
-        *_cell_warnings(records, sessions),
-        *_few_runs(records, sessions),
-        *(warning for row in sessions.to_pylist() for warning in _session_warnings(TableRow(row))),
-    ]
-    return sorted(
-        warnings,
-        key=lambda w: (
-            w.application,
-            w.size,
-            w.device,
-            w.configuration,
-            w.kernel or "",
-            w.repeat or 0,
-            w.rule,
-        ),
-    )
+    warnings = [*_cell_warnings(records, sessions), *_few_runs(records, sessions)]
+    for row in sessions.to_pylist():
+        warnings += _session_warnings(TableRow(row))
+    return sorted(warnings, key=lambda each: (_CELL(each), each.kernel or "", each.repeat or 0, each.rule))
 
 
 def _cell_warnings(records: Table, sessions: Table) -> Iterator[RecordWarning]:
@@ -141,37 +131,22 @@ def _cell_warnings(records: Table, sessions: Table) -> Iterator[RecordWarning]:
     few_ticks = means < LEAST_TICKS * coarsest
     for cell in np.flatnonzero(spread | few_ticks | (too_short > 0)):
         key = cells.keys.slice(cell, 1).to_pylist()[0]
-        mean, runs = means[cell], cells.times.counts[cell]
+        mean, runs, short = means[cell], cells.times.counts[cell], too_short[cell]
+        brackets = "" if np.isnan(coarsest[cell]) else f" ({format_seconds(coarsest[cell])})"
         if spread[cell]:
-            yield RecordWarning(
-                "spread",
-                f"the times of its {runs} runs spread by {_percent(deviations[cell] / mean)} "
-                f"(standard deviation over mean), more than {_percent(MOST_SPREAD)}",
-                **key,
-            )
-        if too_short[cell]:
-            yield RecordWarning(
-                "resolution",
-                f"{too_short[cell]:.0f} of its {_runs(runs)} {'has' if too_short[cell] == 1 else 'have'} "
-                "a time of 0 or under the timer's "
-                f"resolution{_in_brackets(coarsest[cell])}",
-                **key,
-            )
+            text = f"the times of its {runs} runs spread by {_percent(deviations[cell] / mean)} (standard "
+            text += f"deviation over mean), more than {_percent(MOST_SPREAD)}"
+            yield RecordWarning("spread", text, **key)
+        if short:
+            text = f"{short:.0f} of its {_runs(runs)} {'has' if short == 1 else 'have'} a time of 0 or under "
+            yield RecordWarning("resolution", f"{text}the timer's resolution{brackets}", **key)
         elif few_ticks[cell]:
-            yield RecordWarning(
-                "ticks",
-                f"its mean time of {format_seconds(mean)} is less than {LEAST_TICKS} times the timer's "
-                f"resolution{_in_brackets(coarsest[cell])}",
-                **key,
-            )
+            text = f"its mean time of {format_seconds(mean)} is less than {LEAST_TICKS} times the timer's "
+            yield RecordWarning("ticks", f"{text}resolution{brackets}", **key)
 
 
 def _percent(share: float) -> str:
     return f"{share * 100:.0f} %"
-
-
-def _in_brackets(seconds: float) -> str:
-    return "" if np.isnan(seconds) else f" ({format_seconds(seconds)})"
 
 
 def _resolution(records: Table, sessions: Table) -> Reals:
@@ -214,11 +189,8 @@ def _session_warnings(session: TableRow) -> Iterator[RecordWarning]:
         yield warning("runs", _few(runs))
     before, after = map(session.number_or_none, ("clock_before_hz", "clock_after_hz"))
     if before and after is not None and abs(after - before) > MOST_CLOCK_CHANGE * before:
-        yield warning(
-            "clock",
-            f"the clock changed by {(after - before) / before * 100:+.0f} % during its runs, more than "
-            f"{_percent(MOST_CLOCK_CHANGE)}",
-        )
+        change = f"{(after - before) / before * 100:+.0f} % during its runs"
+        yield warning("clock", f"the clock changed by {change}, more than {_percent(MOST_CLOCK_CHANGE)}")
     for when in ("before", "after"):
         load = session.number_or_none(f"load_{when}")
         if load is not None and load > MOST_LOAD:
@@ -226,9 +198,8 @@ def _session_warnings(session: TableRow) -> Iterator[RecordWarning]:
             yield warning("load", f"{others} wanted to run {when} its runs, more than {MOST_LOAD:g}")
     loop = session.number_or_none("loop_s")
     if loop is not None and loop < LEAST_LOOP_S:
-        yield warning(
-            "loop", f"its runs took {format_seconds(loop)}, less than {format_seconds(LEAST_LOOP_S)}"
-        )
+        least = format_seconds(LEAST_LOOP_S)
+        yield warning("loop", f"its runs took {format_seconds(loop)}, less than {least}")
 
 
 @dataclass(frozen=True)
@@ -434,12 +405,11 @@ def _label(kernel: _Kernel) -> str:
 
 def _kernel_sizes(dataset: Dataset) -> dict[_Kernel, tuple[str, ...]]:
     """Kernels in the order of their names, each with its sizes in increasing order."""
-    combinations = _distinct(dataset.profiles, "application", "kernel", "size")
-    combinations |= _distinct(dataset.records, "application", "kernel", "size")
-    for application, kernels, size in _distinct(dataset.sessions, "application", "kernels", "size"):
-        combinations |= {(application, kernel, size) for kernel in json.loads(kernels)}
+    columns = ("application", "size")
     sizes: defaultdict[_Kernel, set[str]] = defaultdict(set)
-    for application, kernel, size in combinations:
+    for kernel, application, size in _distinct(dataset.profiles, "kernel", *columns) | _timed(
+        dataset, *columns
+    ):
         sizes[application, kernel] |= {size} - {None}
     shared = set(SIZES) & set().union(*sizes.values())
     return {
@@ -450,11 +420,16 @@ def _kernel_sizes(dataset: Dataset) -> dict[_Kernel, tuple[str, ...]]:
 
 def _repeats(dataset: Dataset) -> int:
     # Counted by kernel: kernels of one application may have separate sessions, which are not repeats.
-    cell = ("application", "size", "device", "configuration", "repeat")
-    measured = _distinct(dataset.records, "kernel", *cell)
-    for kernels, *session in _distinct(dataset.sessions, "kernels", *cell):
-        measured |= {(kernel, *session) for kernel in json.loads(kernels)}
+    measured = _timed(dataset, "application", "size", "device", "configuration", "repeat")
     return max(Counter(row[:-1] for row in measured).values(), default=0)
+
+
+def _timed(dataset: Dataset, *columns: str) -> set[tuple[Any, ...]]:
+    """Kernels of records and of sessions, each with what the columns say of it."""
+    timed = _distinct(dataset.records, "kernel", *columns)
+    for kernels, *others in _distinct(dataset.sessions, "kernels", *columns):
+        timed |= {(kernel, *others) for kernel in json.loads(kernels)}
+    return timed
 
 
 def _distinct(table: Table, *columns: str) -> set[tuple[Any, ...]]:
@@ -465,7 +440,7 @@ def _distinct(table: Table, *columns: str) -> set[tuple[Any, ...]]:
 def _failed(sessions: Table) -> tuple[Failure, ...]:
     rows = sessions.filter(pc.is_valid(sessions.column("failure"))).to_pylist()
     failures = [Failure(**{name: row[name] for name in SESSIONS.key}, reason=row["failure"]) for row in rows]
-    return tuple(sorted(failures, key=lambda f: (f.application, f.size, f.device, f.configuration, f.repeat)))
+    return tuple(sorted(failures, key=lambda each: (_CELL(each), each.repeat)))
 
 
 def _missing(

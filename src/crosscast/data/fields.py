@@ -72,11 +72,9 @@ class Fields:
         self, name: str, expected: str, is_right: Callable[[object], TypeGuard[_Value]]
     ) -> _Value | None:
         value = self.take(name)
-        if value is None:
-            return None
-        if not is_right(value):
-            raise self.fail(name, expected)
-        return value
+        if value is None or is_right(value):
+            return value
+        raise self.fail(name, expected)
 
     def require(self, name: str, expected: str) -> None:
         """Raise InputError if the field `name` is absent."""
@@ -295,15 +293,11 @@ def _explained(cls: type[Section], value: object, message: str) -> tuple[str | N
     at = _AT.search(message)
     path, sentence = (at["path"], message[: at.start()]) if at else ("", message)
     field, part = _at(cls, value, path, message)
-    absent = _ABSENT.fullmatch(sentence)
-    if absent:
+    if absent := _ABSENT.fullmatch(sentence):
         return f"{field}.{absent['name']}".lstrip("."), "a value", "none"
     if unknown := _UNKNOWN.fullmatch(sentence):
-        return (
-            f"{field}.{unknown['name']}".lstrip("."),
-            "no such field",
-            excerpt(_entries(part)[unknown["name"]]),
-        )
+        name = unknown["name"]
+        return f"{field}.{name}".lstrip("."), "no such field", excerpt(_entries(part)[name])
     if get_origin(type_ := get_type_hints(cls).get(field)) is Literal and isinstance(part, str):
         return field, f"one of {', '.join(get_args(type_))}", excerpt(part)
     wrong = _WRONG.fullmatch(sentence)
@@ -325,10 +319,10 @@ def _at(cls: type[Section], value: object, path: str, message: str) -> tuple[str
             # msgspec writes [...] for an entry of an object without fixed names. The wrong entry is the one
             # whose removal changes the message.
             entries = _entries(value)
-            for name, entry in list(entries.items()):
-                del entries[name]
+            for key, entry in list(entries.items()):
+                del entries[key]
                 if _complaint(cls, root) != message:
-                    key, entries[name] = name, entry
+                    entries[key] = entry
                     break
             else:
                 break
