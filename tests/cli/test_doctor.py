@@ -1,7 +1,6 @@
 """What ``crosscast doctor`` finds, and that it goes on where something is broken."""
 
 import json
-import re
 from importlib import metadata
 from pathlib import Path
 
@@ -25,7 +24,6 @@ def test_a_whole_installation_is_well(capsys: Output) -> None:
     assert {part for part, (state, _) in found.items() if state == "failed"} == set()
     assert found["compiler"][1].startswith(toolchain.compiler_version())
     assert found["models"][1].startswith("8: launch-times")
-    assert re.match(r"predict \d+\.\d s .* a device at two sizes$", found["durations"][1])
     assert {"extra report", "extra opencl", "extra train", "sensor rapl", "sensor nvml"} <= set(found)
 
 

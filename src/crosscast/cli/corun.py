@@ -9,20 +9,8 @@ from typing import Annotated, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli import COMMANDS
-from crosscast.cli.options import (
-    OUTPUT,
-    DatasetOut,
-    DeviceId,
-    Flag,
-    JsonFlag,
-    NamesOr,
-    Numbers,
-    Output,
-    Sensor,
-    Whole,
-    command,
-)
+from crosscast.cli import COMMANDS, options
+from crosscast.cli.options import command
 
 app = cyclopts.App(name="corun", help=COMMANDS["corun"][1])
 
@@ -39,21 +27,21 @@ class CorunProfile:
     what: str
     """Launch file, or name or folder of an application."""
     _: KW_ONLY
-    device: DeviceId = None
+    device: options.DeviceId = None
     size: Literal["tiny", "small", "medium", "large"] | None = None
     """Size of the application's problem."""
     out: Path | None = None
     """File to write; by default the name of the application and its size with `.json`, here."""
-    no_instruction_mix: Flag = False
+    no_instruction_mix: options.Flag = False
     """Do not characterize the application for its instruction mix, which takes long for large problems."""
     round_s: Annotated[float, Parameter(name="--round-time")] = 0.2
     """Minimum time of a job in isolation, in seconds: runs of the application are repeated to fill it."""
-    jobs: Whole = 3
+    jobs: options.Whole = 3
     """Whole jobs of each co-runner, at least, that are timed while all run."""
-    sensor: Sensor = "auto"
+    sensor: options.Sensor = "auto"
     timeout: float = 60.0
     """Seconds without an answer after which an application is recorded as failed."""
-    output: Output = OUTPUT
+    output: options.Output = options.OUTPUT
 
 
 @command("corun.campaign", app)
@@ -66,30 +54,30 @@ class CorunCampaign:
     """
 
     _: KW_ONLY
-    out: DatasetOut
-    device: DeviceId = None
-    suite: NamesOr = ("all",)
+    out: options.DatasetOut
+    device: options.DeviceId = None
+    suite: options.NamesOr = ("all",)
     """Applications, separated by commas: `all`, folders of your own (docs/suite.md), or names of the
     suite."""
-    sizes: NamesOr = ("tiny", "small")
+    sizes: options.NamesOr = ("tiny", "small")
     """Problem sizes, separated by commas: `tiny`, `small`, `medium`, `large`. A mix may have several."""
-    mixes: Numbers | None = None
+    mixes: options.Numbers | None = None
     """Numbers of applications in a mix, separated by commas; one application may be in it several times. By
     default 2."""
-    most_mixes: Whole | None = None
+    most_mixes: options.Whole | None = None
     """Maximum number of randomly sampled mixes per size; by default all."""
-    seed: Whole = 0
+    seed: options.Whole = 0
     """Random seed."""
-    no_instruction_mix: Flag = False
+    no_instruction_mix: options.Flag = False
     """Do not characterize the applications for their instruction mixes."""
     round_s: Annotated[float, Parameter(name="--round-time")] = 0.2
     """Minimum time of a job in isolation, in seconds: runs of the application are repeated to fill it."""
-    jobs: Whole = 3
+    jobs: options.Whole = 3
     """Whole jobs of each co-runner, at least, that are timed while all run; then all start one together, as
     often."""
-    threads: Whole | None = None
+    threads: options.Whole | None = None
     """Threads that each co-runner may use on a CPU device of PoCL; by default all cores."""
-    sensor: Sensor = "auto"
+    sensor: options.Sensor = "auto"
     timeout: float = 60.0
     """Seconds without an answer after which an application is recorded as failed."""
-    json: JsonFlag = False
+    json: options.JsonFlag = False

@@ -10,7 +10,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli import COMMANDS
-from crosscast.cli.options import OUTPUT, RUN, Flag, JsonFlag, Names, Output, RunOptions, Texts, command
+from crosscast.cli.options import OUTPUT, RUN, Flag, Names, Output, RunOptions, Texts, command
 
 hooks_app = cyclopts.App(name="hooks", help=COMMANDS["hooks"][1])
 
@@ -80,7 +80,6 @@ class Install:
     """Folder that stands for `/`, to stage them for a review or a package: they are written below it."""
     dry_run: Flag = False
     """Write nothing; print what would be done, and the files."""
-    json: JsonFlag = False
 
 
 @command("service.remove", hooks_app)

@@ -22,10 +22,8 @@ from crosscast.measure.host_state import doubts
 from crosscast.measure.microbenchmarks import cuda
 from crosscast.measure.sensors import sensors
 from crosscast.prediction.named_models import named_models
-from crosscast.profile import Profile
 from crosscast.report.document import Report
 from crosscast.report.fields import table_of
-from crosscast.units import format_seconds
 
 State = Literal["ok", "missing", "warning", "failed"]
 
@@ -72,19 +70,14 @@ def _compiler() -> Iterator[Finding]:
     source = "kernel void f(global float *x) { x[get_global_id(0)] += 1; }"
     began = time.perf_counter()
     try:
-        _characterized(source)
+        kernel = crosscast.Kernel.from_source(source, "f")
+        crosscast.characterize(kernel, global_size=64, args=[np.zeros(64, dtype=np.float32)])
         version = toolchain.compiler_version()
     except CrosscastError as error:
         yield Finding("compiler", "failed", str(error))
         return
     seconds = time.perf_counter() - began
     yield Finding("compiler", "ok", f"{version}; compiled, ran and counted a kernel in {seconds:.2g} s")
-
-
-def _characterized(source: str) -> Profile:
-    """Characterize a small kernel ``f``."""
-    kernel = crosscast.Kernel.from_source(source, "f")
-    return crosscast.characterize(kernel, global_size=64, args=[np.zeros(64, dtype=np.float32)])
 
 
 def _extras() -> Iterator[Finding]:
@@ -154,22 +147,9 @@ def _models() -> Iterator[Finding]:
     yield Finding("models", "ok", f"{len(names)}: {', '.join(names)}")
 
 
-def _durations() -> Iterator[Finding]:
-    """Estimate the times of the main commands: a forecast is timed, others follow from their settings."""
-    began = time.perf_counter()
-    crosscast.predict(_characterized("kernel void f(global float *x) { x[get_global_id(0)] *= 3; }"))
-    detail = f"predict {time.perf_counter() - began:.1f} s for a small kernel"
-    if version_of("pyopencl") is not None:
-        from crosscast.measure.campaign import suite_s
-
-        detail += ", calibrate 2 to 3 min, dataset build of the suite "
-        detail += f"{format_seconds(round(suite_s(2)))} a device at two sizes"
-    yield Finding("durations", "ok", detail)
-
-
 def _load() -> Iterator[Finding]:
     reasons = doubts()
     yield Finding("load", "warning" if reasons else "ok", reasons[0] if reasons else "nothing else runs")
 
 
-_CHECKS = (_crosscast, _compiler, _models, _cache, _extras, _opencl, _cuda, _sensors, _durations, _load)
+_CHECKS = (_crosscast, _compiler, _models, _cache, _extras, _opencl, _cuda, _sensors, _load)

@@ -131,23 +131,16 @@ def _chosen(
     """Devices to predict, by name or described in a file; ``None`` for all that the model knows."""
     if named is None and not described:
         return None
-
     # Those of files may be named, too.
-    of_files = {device.key for _, device in described}
-    others = [name for name in named or () if name not in of_files]
-    chosen = [
-        *(list(known) if named is None else named_devices(others, known, "--devices")),
-        *(device for _, device in described),
-    ]
+    of_files = [device for _, device in described]
+    keys_of_files = {device.key for device in of_files}
+    others = known if named is None else [name for name in named if name not in keys_of_files]
+    chosen = [*named_devices(others, known, "--devices"), *of_files]
     keys = [*known, *(device.key for device in chosen if not isinstance(device, str))]
     for file, device in described:
         if keys.count(device.key) > 1:
-            raise InputError.of(
-                where=file,
-                field="device",
-                expected="another key than those of other devices",
-                found=f"{device.key}",
-            )
+            expected = "another key than those of other devices"
+            raise InputError.of(where=file, field="device", expected=expected, found=f"{device.key}")
     return chosen
 
 

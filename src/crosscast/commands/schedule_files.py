@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -120,23 +121,13 @@ class ScheduleFiles:
                 if error.field != "jobs":
                     raise
                 warn(str(error))
-        heading = f"{title}: jobs that wait"
-        figures["queue-length"] = queue_figure(
-            self._queues, heading, origin_s=self._origin_s, from_s=self._from_s, to_s=to_s
-        )
+        draw = partial(queue_figure, origin_s=self._origin_s, from_s=self._from_s, to_s=to_s)
+        figures["queue-length"] = draw(self._queues, f"{title}: jobs that wait")
         if self._powers:
-            powers = {"budget": self._powers.pop("budget")} if "budget" in self._powers else {}
-            powers |= self._powers
+            # The budget comes first.
+            powers = dict(sorted(self._powers.items(), key=lambda item: item[0] != "budget"))
             heading = f"{title}: power of all machines"
-            figures["power"] = queue_figure(
-                powers,
-                heading,
-                origin_s=self._origin_s,
-                from_s=self._from_s,
-                to_s=to_s,
-                what="power in watts",
-                limit="budget",
-            )
+            figures["power"] = draw(powers, heading, what="power in watts", limit="budget")
         return figures
 
 

@@ -14,7 +14,6 @@ from typing import Literal
 
 import crosscast
 from crosscast.cli.service import Install, Remove, Serve
-from crosscast.commands.output import print_json
 from crosscast.data.files import atomic_file, make_folder
 from crosscast.errors import InputError, importing
 
@@ -145,20 +144,13 @@ def _apply(
     *,
     contents: bool = False,
 ) -> None:
-    """Write or remove the files that are in some states, and show the outcomes, or those of a dry run."""
-    rows = []
+    """Write or remove the files that are in some states, and print the outcomes, or those of a dry run."""
     for file in hook_files(options.kind, options.folder, options.prefix):
         result = f"would be {done}" if options.dry_run else done
         if file.state not in states:
             result = _UNCHANGED[file.state]
         elif not options.dry_run:
             act(file)
-        content = {"content": file.content.decode()} if contents else {}
-        rows.append({"path": str(file.path), "result": result, **content})
-    if options.json:
-        print_json({"files": rows})
-        return
-    for row in rows:
-        print(f"{row['path']}: {row['result']}")
+        print(f"{file.path}: {result}")
         if contents and options.dry_run:
-            print(row["content"])
+            print(file.content.decode())

@@ -57,10 +57,8 @@ def tune(options: Tune) -> None:
 
 def answer_of(ranking: Ranking) -> dict[str, object]:
     """Return the object that ``--json`` prints: facts about the ranking, and a row for each variant."""
-    columns = ranking.plain_columns()
-    names = list(ranking.variants.names)
+    columns, names = ranking.plain_columns(), list(ranking.variants.names)
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    others = [name for name in columns if name not in names]
     return {
         "kernel": ranking.space.rule.kernel,
         "space": ranking.space.where,
@@ -73,10 +71,8 @@ def answer_of(ranking: Ranking) -> dict[str, object]:
         "not_run": {ranking.variants.labels[row]: reason for row, reason in ranking.not_run.items()},
         "notes": list(ranking.notes),
         "ranking": [
-            {
-                **{name: row[name] for name in others},
-                "parameters": {name: row[name] for name in names},
-            }
+            {name: cell for name, cell in row.items() if name not in names}
+            | {"parameters": {name: row[name] for name in names}}
             for row in rows
         ],
     }

@@ -53,20 +53,12 @@ class Metrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics of the models."""
         state, now = self._state(), time.time()
-        error = GaugeMetricFamily(
-            "crosscast_model_error",
-            "Scores on held-out data, of its card.",
-            labels=("model", "score"),
-        )
-        age = GaugeMetricFamily(
-            "crosscast_model_age_seconds", "Time since the model was written.", labels=("model",)
-        )
-        read = GaugeMetricFamily(
-            "crosscast_model_read_timestamp_seconds", "When the model was read.", labels=("model",)
-        )
-        refused = GaugeMetricFamily(
-            "crosscast_model_refused", "1 if what is in its folder now could not be taken.", labels=("model",)
-        )
+        gauge, of = GaugeMetricFamily, ("model",)
+        error = gauge("crosscast_model_error", "Scores on held-out data, of its card.", labels=(*of, "score"))
+        age = gauge("crosscast_model_age_seconds", "Time since the model was written.", labels=of)
+        read = gauge("crosscast_model_read_timestamp_seconds", "When the model was read.", labels=of)
+        about = "1 if what is in its folder now could not be taken."
+        refused = gauge("crosscast_model_refused", about, labels=of)
         for each in state.models.values():
             for score, value in each.errors.items():
                 error.add_metric((each.name, score), value)
