@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosscast.characterization.embedding.files import has_embedded
 from crosscast.cli.options import LAUNCH, LaunchOptions
 from crosscast.commands.output import warn
-from crosscast.errors import CompileError, InputError, UnsupportedError, expect_known
+from crosscast.errors import CompileError, InputError, UnsupportedError
 from crosscast.forecasting import kernels as inputs
 from crosscast.forecasting.kernels import Recorded
 from crosscast.kernel import CUDA_SUFFIXES, LAUNCH_FILES, Launch
+from crosscast.prediction.trained import format_names
 from crosscast.profile import Profile
 
 if TYPE_CHECKING:
     from crosscast.data.dataset import Dataset
     from crosscast.data.times import LaunchTables
+
+_MOST_NAMED = 20
 
 
 def read_profiles(
@@ -88,19 +92,19 @@ def _start_engine() -> None:
 def only_named(profiles: list[Profile], application: str | None, kernel: str | None) -> list[Profile]:
     """Select the profiles of an application and a kernel; ``None`` selects all."""
     applications = [profile.application or "" for profile in profiles]
-    selected = _only("--application", application, profiles, applications)
-    return _only("--kernel", kernel, selected, [profile.kernel for profile in selected])
+    profiles = list(compress(profiles, mask_of("--application", application, applications)))
+    return list(compress(profiles, mask_of("--kernel", kernel, [profile.kernel for profile in profiles])))
 
 
-def _only(option: str, name: str | None, profiles: list[Profile], names: Sequence[str]) -> list[Profile]:
-    """Select the profiles with a name; ``None`` selects all."""
-    if name is None:
-        return profiles
-    known = dict.fromkeys(filter(None, names))
-    if not known:
+def mask_of(option: str, name: str | None, names: Sequence[str]) -> list[bool]:
+    """Which of the names are one that is there; ``None`` is each of them."""
+    known = list(dict.fromkeys(filter(None, names)))
+    if name is not None and not known:
         raise InputError.of(where=option, expected="profiles that have such a name", found="none")
-    expect_known(name, known, where=option)
-    return [profile for profile, label in zip(profiles, names, strict=True) if label == name]
+    if name is not None and name not in known:
+        expected = f"one of {format_names(known, _MOST_NAMED)}"
+        raise InputError.of(where=option, expected=expected, found=repr(name))
+    return [name in (None, other) for other in names]
 
 
 def data_named(folder: Path, question: str) -> Dataset | LaunchTables:

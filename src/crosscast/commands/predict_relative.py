@@ -9,7 +9,7 @@ import numpy as np
 
 from crosscast.cli.options import LaunchOptions
 from crosscast.cli.predict import PredictRelative
-from crosscast.commands.files import read_profiles
+from crosscast.commands.files import mask_of, read_profiles
 from crosscast.commands.output import show, tell, warn_of
 from crosscast.data.counters.hpctoolkit import is_hpctoolkit
 from crosscast.data.counters.importing import UnknownFormat, counted_profile, is_counted
@@ -21,7 +21,7 @@ from crosscast.prediction.relative.artefact import RelativeForecast, TrainedRela
 from crosscast.prediction.relative.data import NO_SOURCE, Observations, observations_of_profiles
 from crosscast.prediction.relative.observed import numeric_settings, observations_of, scale_of
 from crosscast.prediction.time.data import ProfileBatch
-from crosscast.prediction.trained import UnsuitedError, forecasts_answer, format_names
+from crosscast.prediction.trained import UnsuitedError, forecasts_answer
 from crosscast.report.relative import forecasts_report
 
 
@@ -109,9 +109,6 @@ def _check_timed(observations: Sequence[Observations], devices: Sequence[str], s
         )
 
 
-_MOST_NAMED = 20
-
-
 def _read(path: Path, options: PredictRelative, of_profiles: bool) -> Observations:
     """Read the chosen runs of a dataset, of a counter tool's file, or of profiles."""
     if str(path) == "bundled" or (path.is_dir() and not is_hpctoolkit(path)):
@@ -124,6 +121,10 @@ def _read(path: Path, options: PredictRelative, of_profiles: bool) -> Observatio
     return _only("--kernel", options.launch.kernel, runs, runs.kernel)
 
 
+def _only(option: str, name: str | None, runs: Observations, names: Sequence[str]) -> Observations:
+    return runs.rows(np.array(mask_of(option, name, names), dtype=np.bool_))
+
+
 def _of_dataset(folder: Path, source: str | None, of_profiles: bool) -> Observations:
     dataset = dataset_named(folder)
     try:
@@ -131,7 +132,7 @@ def _of_dataset(folder: Path, source: str | None, of_profiles: bool) -> Observat
     except InputError as error:
         raise UnsuitedError(str(error)) from error
     # With profiles, --source names the device of --time only.
-    return runs if of_profiles else _only("--source", source, runs, runs.source)
+    return _only("--source", None if of_profiles else source, runs, runs.source)
 
 
 def _of_profiles(path: Path, launch: LaunchOptions) -> Observations:
@@ -163,13 +164,3 @@ def _of_counter_tool(path: Path, source: str | None) -> Observations:
         settings=np.array([list(numbers.values())], dtype=np.float64),
         time_s=np.array([run.time_s], dtype=np.float64),
     )
-
-
-def _only(option: str, name: str | None, observations: Observations, names: Sequence[str]) -> Observations:
-    """Select the runs with a name; ``None`` selects all."""
-    if name is None:
-        return observations
-    if name not in names:
-        known = format_names(list(dict.fromkeys(names)), _MOST_NAMED)
-        raise InputError.of(where=option, expected=f"one of {known}", found=repr(name))
-    return observations.rows(np.array([other == name for other in names]))

@@ -59,12 +59,14 @@ class Catalogue:
             if (run := _isolated_run(path)) is not None:
                 isolated[_name(run.application, run.size)] = run
                 continue
-            profiled, times = ([], {}) if _has_only_mixes(path) else read_profiles(path)
-            recorded.update(times)
-            for each in profiled:
-                launches.setdefault(_name(each.application or each.kernel, each.size), []).append(each)
-            if _is_dataset(path):
-                runs = co_runs(dataset_named(path)).isolated_runs
+            dataset = dataset_named(path) if _is_dataset(path) else None
+            if dataset is None or dataset.profiles.num_rows:
+                profiled, times = read_profiles(path)
+                recorded.update(times)
+                for each in profiled:
+                    launches.setdefault(_name(each.application or each.kernel, each.size), []).append(each)
+            if dataset is not None:
+                runs = co_runs(dataset).isolated_runs
                 isolated.update({_name(run.application, run.size): run for run in runs})
         profiles = {name: ServedLaunches.of(of_name) for name, of_name in sorted(launches.items())}
         return cls(profiles, dict(sorted(isolated.items())), recorded)
@@ -115,10 +117,6 @@ def _files(paths: Iterable[str]) -> Iterable[Path]:
 
 def _is_dataset(path: Path) -> bool:
     return (path.is_dir() and any(path.glob("*.parquet"))) or str(path) in (BUNDLED, BUNDLED_CORUN)
-
-
-def _has_only_mixes(path: Path) -> bool:
-    return _is_dataset(path) and dataset_named(path).profiles.num_rows == 0
 
 
 def _isolated_run(path: Path) -> IsolatedRun | None:
@@ -282,6 +280,9 @@ class Served:
 
     def _check_samples(self, models: Mapping[str, ServedModel]) -> None:
         choosers = [each for each in models.values() if each.question == "configuration"]
+        if self._samples and not choosers:
+            expected, found = "a model that chooses configurations among --model", ", ".join(models)
+            raise InputError.of(where="--samples", expected=expected, found=found)
         for path in self._samples:
             if not path.is_file():
                 raise InputError(f"{path}: cannot read the samples (no such file)")
@@ -292,12 +293,7 @@ class Served:
                 except InputError as error:
                     refusals.append(error)
             if len(refusals) == len(choosers):
-                expected, found = "a model that chooses configurations among --model", ", ".join(models)
-                raise (
-                    refusals[0]
-                    if refusals
-                    else InputError.of(where="--samples", expected=expected, found=found)
-                )
+                raise refusals[0]
 
 
 def _stamp(folder: Path) -> tuple[int, ...]:
