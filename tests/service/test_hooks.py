@@ -77,18 +77,17 @@ def test_what_a_dry_run_shows_is_installed_and_removed_and_nothing_else(
     folder = tmp_path / "new"
     words = (kind, "--dir", folder)
     shown = INSTALL.text(capsys, *words, "--dry-run")
-    planned = INSTALL.answer(capsys, *words, "--dry-run")["files"]
     assert not folder.exists()
-    assert {each["result"] for each in planned} == {"would be written"}
-    assert {each["result"] for each in INSTALL.answer(capsys, *words)["files"]} == {"written"}
+    written = INSTALL.text(capsys, *words)
     files = {str(path): path.read_text() for path in folder.rglob("*") if path.is_file()}
-    assert {each["path"]: each["content"] for each in planned} == files
+    assert sorted(written.splitlines()) == sorted(f"{path}: written" for path in files)
+    assert len(shown) == sum(len(f"{path}: would be written\n{text}\n") for path, text in files.items())
     assert all(f"{path}: would be written\n{text}" in shown for path, text in files.items())
     (folder / "theirs").write_text("x")
     REMOVE.text(capsys, *words, "--dry-run")
     assert all(Path(path).exists() for path in files)
-    removed = [(each["path"], each["result"]) for each in REMOVE.answer(capsys, *words)["files"]]
-    assert removed == [(each["path"], "removed") for each in planned]
+    removed = REMOVE.text(capsys, *words)
+    assert sorted(removed.splitlines()) == sorted(f"{path}: removed" for path in files)
     assert [path.name for path in folder.rglob("*")] == ["theirs"]
     assert "not there" in REMOVE.text(capsys, *words)
 

@@ -280,9 +280,6 @@ class Served:
 
     def _check_samples(self, models: Mapping[str, ServedModel]) -> None:
         choosers = [each for each in models.values() if each.question == "configuration"]
-        if self._samples and not choosers:
-            expected, found = "a model that chooses configurations among --model", ", ".join(models)
-            raise InputError.of(where="--samples", expected=expected, found=found)
         for path in self._samples:
             if not path.is_file():
                 raise InputError(f"{path}: cannot read the samples (no such file)")
@@ -292,6 +289,9 @@ class Served:
                     read_samples(path, each.trained.card)
                 except InputError as error:
                     refusals.append(error)
+            if not choosers:
+                expected, found = "a model that chooses configurations among --model", ", ".join(models)
+                raise InputError.of(where="--samples", expected=expected, found=found)
             if len(refusals) == len(choosers):
                 raise refusals[0]
 
