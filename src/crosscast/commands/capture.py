@@ -8,7 +8,7 @@ from crosscast.cli.options import RUN
 from crosscast.cli.profiles import Capture
 from crosscast.cli.service import WriteReport
 from crosscast.commands.launch import replay_trace
-from crosscast.commands.output import check_file, check_run, fitting, print_json, say, show, tell
+from crosscast.commands.output import check_file, fitting, print_json, say, show, tell
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import CrosscastError, InputError
 from crosscast.forecasting.application import ApplicationForecast, forecast_application
@@ -80,7 +80,6 @@ def report(options: WriteReport) -> None:
     if page is None:
         raise InputError("--html is missing, expected the page about a dataset, such as --html page.html")
     require_matplotlib()
-    check_run(options.run)
     with fitting(options.run) as keywords:
         subject = write_report(dataset, page, options.models, application=options.application, **keywords)
     tell(f"wrote {page}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,7 +141,7 @@ def published(options: Any) -> None:
         return
     out = options.out.absolute()
     finished = out.with_name(f".{out.name}.profiles.jsonl")
-    _store(importer(options.path, **given, profiles=_characterizer(finished)), options.out)
+    _store(importer(options.path, **given, profiles=partial(_characterized, finished)), options.out)
     finished.unlink(missing_ok=True)
 
 
@@ -204,16 +205,12 @@ _LAUNCH_S = 0.5
 """Approximate time of a synthetic launch, including compilation."""
 
 
-def _characterizer(finished: Path) -> Callable[[Sequence[tuple[str, int, int]]], list[Cells | str]]:
-    """Return a function that characterizes launches with progress, and stores finished ones in a file."""
+def _characterized(finished: Path, launches: Sequence[tuple[str, int, int]]) -> list[Cells | str]:
+    """Characterize launches with progress, and store finished ones in a file."""
+    with ExitStack() as stack:
 
-    def profiles(launches: Sequence[tuple[str, int, int]]) -> list[Cells | str]:
-        with ExitStack() as stack:
+        def watch(total: int) -> Callable[[], None]:
+            announce(total, total * _LAUNCH_S)
+            return stack.enter_context(LaunchesStatus(total)).advance
 
-            def watch(total: int) -> Callable[[], None]:
-                announce(total, total * _LAUNCH_S)
-                return stack.enter_context(LaunchesStatus(total)).advance
-
-            return profiles_of(launches, finished, watch)
-
-    return profiles
+        return profiles_of(launches, finished, watch)

@@ -13,7 +13,7 @@ from crosscast.cli.options import FigureOutput
 from crosscast.cluster.job_types import JobShape, held_out_jobs, write_job_types
 from crosscast.commands import output
 from crosscast.commands.files import data_named
-from crosscast.commands.output import check_file, check_run, fitting, given, show, tell, warn
+from crosscast.commands.output import check_file, fitting, given, show, tell, warn
 from crosscast.data.dataset import Dataset, dataset_named, without_applications
 from crosscast.errors import InputError
 from crosscast.evaluation.relative.question import held_out_work
@@ -60,10 +60,12 @@ def train(options: TrainTime | TrainRelative | TrainConfiguration | TrainCorun) 
     """Run ``crosscast train``: train a model as the options say, write it, and show its card."""
     check_folder(options.out)
     output.check_writable("--out", options.out)
-    check_run(options.run)
-    data, left_out = data_named(options.dataset, options.question), options.without or []
-    training = without_applications(data, left_out) if isinstance(data, Dataset) else data.without(left_out)
+    left_out = options.without or []
     with fitting(options.run) as keywords:
+        data = data_named(options.dataset, options.question)
+        training = (
+            without_applications(data, left_out) if isinstance(data, Dataset) else data.without(left_out)
+        )
         trained = api.train(training, options.question, **given(options), **_noted(options), **keywords)
     trained.save(options.out)
     card, predictor = trained.card, getattr(trained, "predictor", None)
@@ -90,9 +92,8 @@ def evaluate(
         raise InputError(
             f"--probes: with {options.folds} all other devices are measured; leave the option out"
         )
-    check_run(options.run)
-    data = data_named(options.dataset, options.question)
     with fitting(options.run) as keywords:
+        data = data_named(options.dataset, options.question)
         evaluation = api.evaluate(data, options.question, **given(options), **_noted(options), **keywords)
     report, figures = REPORTS[options.question]
     if isinstance(options, cli.EvaluateConfiguration):
@@ -138,7 +139,6 @@ def jobs(options: cli.EvaluateJobs) -> None:
         gpu_applications=options.gpu_applications,
         job_source=options.job_source,
     )
-    check_run(options.run)
     with fitting(options.run) as keywords:
         held_out = held_out_work(
             dataset_named(options.dataset),
@@ -197,10 +197,8 @@ def reproduce(options: cli.Reproduce) -> None:
     elif study == "nichols2024":
         keyword = {"note": warn}
     make, report, figures = _STUDIES[study]
-    check_run(options.run)
-    data = dataset_named(options.dataset)
     with fitting(options.run, noun) as keywords:
-        result = make(data, **keywords, **keyword)
+        result = make(dataset_named(options.dataset), **keywords, **keyword)
     show(options.output, result.to_dict, lambda: report(result), lambda: figures(result))
     if study == "bailey2014":
         _write_frontiers(result, options.output)

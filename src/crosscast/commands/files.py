@@ -68,25 +68,18 @@ def read_profiles(
 
 def _launches(path: Path, launch: LaunchOptions) -> Sequence[Launch] | None:
     """Launches to characterize; ``None`` if a file or folder has profiles or is a trace."""
-    if not launch.described and path.suffix in LAUNCH_FILES:
-        _start_engine()
-        from crosscast.characterization.launchfiles.launchfile import read_launches
-
-        return read_launches(path)
-    of_host = path.suffix in CUDA_SUFFIXES and path.is_file() and not has_embedded(path)
-    if not launch.described and not of_host:
-        return None
-    _start_engine()
-    from crosscast.commands.launch import read_inputs
-
-    return read_inputs(path, launch).launches
-
-
-def _start_engine() -> None:
+    if not launch.described:
+        of_host = path.suffix in CUDA_SUFFIXES and path.is_file() and not has_embedded(path)
+        if path.suffix not in LAUNCH_FILES and not of_host:
+            return None
+        # The name of a kernel selects among the launches of a file.
+        launch = launch if of_host else LAUNCH
     # Imported here, as the engine imports the compiler.
     from crosscast.characterization.engine import runtime_objects
+    from crosscast.commands.launch import read_inputs
 
     runtime_objects.start()
+    return read_inputs(path, launch).launches
 
 
 def only_named(profiles: list[Profile], application: str | None, kernel: str | None) -> list[Profile]:

@@ -297,12 +297,6 @@ def _obstacle(folder: Path) -> str:
     return "" if os.access(existing, os.W_OK | os.X_OK) else f"{existing} is not writable"
 
 
-def check_run(run: RunOptions) -> None:
-    """Check the cache folder and the number of workers, before anything is read."""
-    cache_folder()
-    _workers(run)
-
-
 def _workers(run: RunOptions) -> tuple[int | None, str | None]:
     """Number of local worker processes, or another executor; ``None`` for defaults."""
     text = run.jobs
@@ -316,10 +310,10 @@ def _workers(run: RunOptions) -> tuple[int | None, str | None]:
 
 @contextmanager
 def fitting(run: RunOptions, noun: str = "fits") -> Iterator[FitKeywords]:
-    """Yield keyword arguments for fits, and show their progress on standard error."""
-    jobs, executor = _workers(run)
+    """Yield keyword arguments for fits of what is read within, and show their progress on standard error."""
+    (jobs, executor), cache = _workers(run), cache_folder()
     with spreading(executor), TaskStatus(noun) as status:
-        yield {"seed": run.seed, "jobs": jobs, "cache": cache_folder(), "progress": status}
+        yield {"seed": run.seed, "jobs": jobs, "cache": cache, "progress": status}
 
 
 _OF_COMMANDS = {"dataset", "out", "without", "run", "output"}
