@@ -1,4 +1,4 @@
-"""``crosscast train``, ``predict`` and ``evaluate corun``, and ``colocate``, from files."""
+"""``crosscast train``, ``predict`` and ``evaluate corun``, ``translate``, and ``colocate``, from files."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from crosscast.cli import main
 from crosscast.data.corun import IsolatedRun, write_profile
 from support.commands import Command, Output, written
 from support.corun_models import constant, write_jobs
-from support.mixes import NAMES, make_isolated_run, measured_mixes
+from support.mixes import NAMES, counted_co_runs, dataset_of, make_isolated_run, measured_mixes, other_time
 
 COMMAND = Command()
 answer, refusal = COMMAND.answer, COMMAND.refusal
@@ -102,6 +102,34 @@ def test_a_person_sees_how_good_models_are(capsys: Output, dataset: str) -> None
     words = ("--folds", "random-80-20", "--models", "process-alone", "--jobs", "1")
     shown = COMMAND.text(capsys, "evaluate", "corun", dataset, *words)
     assert "15 mixes of 2 of 5 applications on cpu" in shown and "mean (baseline)" in shown
+
+
+CO_RUNS = counted_co_runs((2,))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset with the same mixes on two devices."""
+    return written(dataset_of(CO_RUNS), tmp_path_factory, "both")
+
+
+def test_a_card_is_made_and_one_device_tells_of_another(folder: Path, tmp_path: Path, capsys: Output) -> None:
+    card, model = tmp_path / "card.json", tmp_path / "model"
+    assert COMMAND("corun", "translate", folder, "--from", "cpu", "--to", "other", "--out", card) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("cpu to other: a logarithmic line through")
+    assert shown.err == f"wrote {card}\n"
+    words = ("train", "corun", folder, "--device", "cpu", "--model", "published-linear")
+    COMMAND.text(capsys, *words, "--out", model, "--jobs", "1")
+    profiles = [profile_of(run, tmp_path) for run in CO_RUNS.mixes[1].isolated_runs]
+    predict = Command.of("predict corun", f"--model {model}")
+    here = predict.answer(capsys, *profiles)
+    there = predict.answer(capsys, *profiles, "--translate", card)
+    assert there["time_s"]["value"] == pytest.approx(other_time(here["time_s"]["value"]))
+    assert there["translation"]["to"] == "other"
+    text = predict.text(capsys, *profiles, "--translate", card)
+    assert " on other\n" in text
+    assert "Times on cpu are translated to other by a logarithmic line; MAPE of held-out applications" in text
 
 
 @pytest.fixture

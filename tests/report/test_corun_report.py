@@ -133,6 +133,9 @@ PAGES: dict[str, Callable[[Path], Report]] = {
     "forecast-without-power": lambda _: corun_forecast_report(
         replace(UNKNOWN, mix=(A, replace(B, power_w=None))), CARD
     ),
+    "forecast-elsewhere": lambda _: corun_forecast_report(
+        replace(UNKNOWN, mix=(replace(A, device="gpu"), replace(B, device="gpu"))), CARD
+    ),
     "forecast-without-errors": lambda _: corun_forecast_report(FORECAST, structs.replace(CARD, errors={})),
     "training": lambda _: corun_training_report(CARD, Path("co")),
     "pairs": lambda folder: colocation(constant(folder, 1.25, error=0.1), [10.0, 10.0]),

@@ -26,7 +26,7 @@ from support.corun_models import constant
 from support.datasets import made_dataset
 from support.grids import NAMES, profiles_of
 from support.johnston2018 import made_up
-from support.mixes import make_isolated_run, measured_mixes
+from support.mixes import counted_co_runs, make_isolated_run, measured_mixes
 from support.models import TOOLCHAIN, chooser_card, kept, kept_chooser
 from support.surfaces import configured_dataset, made_surfaces
 from support.vectors import made_counted_dataset
@@ -183,6 +183,15 @@ def _relative_model(folder: Path) -> None:
         assert main([*words, "--out", str(folder)]) == 0
 
 
+def _two_devices() -> Dataset:
+    co_runs = counted_co_runs((2,))
+    isolated_runs = [
+        tables.isolated_run(each.application, size=each.size, device=each.device, time_s=each.time_s)
+        for each in co_runs.isolated_runs
+    ]
+    return tables.dataset(devices=[tables.device("cpu"), tables.device("other")], isolated_runs=isolated_runs)
+
+
 def _profile(name: str, device: str = "cpu") -> Callable[[Path], None]:
     return lambda path: write_profile(
         replace(make_isolated_run(name), device=device), {"device": device, "type": "cpu"}, path
@@ -221,6 +230,7 @@ MAKERS: dict[str, Callable[[Path], object]] = {
     "mixes": _dataset(measured_mixes),
     "mixes-few": _dataset(lambda: measured_mixes(("bfs",))),
     "mixes-none": _dataset(tables.dataset),
+    "two-devices": _dataset(_two_devices),
     "bfs.json": _profile("bfs"),
     "cfd.json": _profile("cfd"),
     "crc.json": _profile("crc"),

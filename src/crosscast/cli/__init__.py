@@ -49,7 +49,10 @@ COMMANDS = {
         "List the devices of this machine, say what is known of a device, and compare two.",
     ),
     "measure": ("machine:measure_app", "Measure the kernels of WHAT on an OpenCL device, in repeated runs."),
-    "corun": ("corun:app", "Profile applications, and measure mixes that share a device."),
+    "corun": (
+        "corun:app",
+        "Profile applications, measure mixes that share a device, and translate times between devices.",
+    ),
     "compare": (
         "profiles:Compare",
         "Compare two profiles, datasets, models or schedules, and fail where a change is too large.",

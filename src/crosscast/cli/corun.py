@@ -1,4 +1,4 @@
-"""``crosscast corun``: profiles and campaigns of applications that share a device."""
+"""``crosscast corun``: profiles and campaigns of applications that share a device, and translated times."""
 
 from __future__ import annotations
 
@@ -81,3 +81,26 @@ class CorunCampaign:
     timeout: float = 60.0
     """Seconds without an answer after which an application is recorded as failed."""
     json: options.JsonFlag = False
+
+
+@command("mixes.translate", app)
+class CorunTranslate:
+    """Fit a line that translates times on one device to times on another, and save it as a card.
+
+    The line goes through the times of the same work on both devices: isolated runs, co-runners and whole
+    mixes. A plain line, as published, and one through logarithms are cross-validated by application; the
+    better one is kept. `crosscast predict corun --translate` uses the card.
+    """
+
+    dataset: Path
+    """Dataset with isolated runs and mixes on both devices, or on one."""
+    more: options.Paths = ()
+    """Further datasets, such as one of the other device."""
+    _: KW_ONLY
+    source: Annotated[str, Parameter(name="--from")]
+    """Device whose times are known."""
+    target: Annotated[str, Parameter(name="--to")]
+    """Device whose times are predicted."""
+    out: Path
+    """File for the card, JSON."""
+    output: options.Output = options.OUTPUT

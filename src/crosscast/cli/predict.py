@@ -102,4 +102,7 @@ class PredictCorun:
     suggest_probes: options.Whole | None = None
     """Also name so many pairs of these applications with those of the training whose measured slowdowns would
     tell most."""
+    translate: Path | None = None
+    """Card of `crosscast corun translate`, with profiles on the device that it is from, to predict times and
+    slowdowns on the other. The model may be of either."""
     output: options.Output = options.OUTPUT

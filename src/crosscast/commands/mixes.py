@@ -1,4 +1,4 @@
-"""Applications that share a device: ``predict corun`` and ``colocate``."""
+"""Applications that share a device: ``predict corun``, ``colocate`` and ``corun translate``."""
 
 from __future__ import annotations
 
@@ -6,18 +6,27 @@ from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
+from crosscast.cli.corun import CorunTranslate
 from crosscast.cli.decide import ColocateJobs
 from crosscast.cli.predict import PredictCorun
 from crosscast.commands.output import show, tell, warn_of
-from crosscast.data.corun import IsolatedRun, read_profile
+from crosscast.data.corun import CoRuns, IsolatedRun, co_runs, read_profile
+from crosscast.data.dataset import dataset_named
 from crosscast.decide.colocation import ColocationPlan, choose_colocation
 from crosscast.errors import InputError
 from crosscast.prediction.corun.artefact import TrainedCoRunModel
 from crosscast.prediction.corun.forecast import MixForecast
 from crosscast.prediction.corun.probes import SuggestedMixes
+from crosscast.prediction.corun.translation import (
+    read_translation,
+    shared_times,
+    train_translation,
+    translated_forecasts,
+    write_translation,
+)
 from crosscast.prediction.named_models import first_fit, models_for
 from crosscast.prediction.trained import model_facts
-from crosscast.report.corun import colocation_report, corun_forecast_report
+from crosscast.report.corun import colocation_report, corun_forecast_report, translation_report
 
 
 def corun(options: PredictCorun) -> None:
@@ -28,10 +37,14 @@ def corun(options: PredictCorun) -> None:
         raise InputError.of(
             where=options.profile, expected="the profiles of at least 2 applications", found="1"
         )
+    card = None if options.translate is None else read_translation(options.translate)
 
     def predicted(trained: TrainedCoRunModel) -> tuple[MixForecast, SuggestedMixes | None]:
         conditioned, suggestion = _with_probes(trained, options.probe, mix), None
-        (forecast,) = conditioned.predict([mix], level=options.level)
+        if card is None:
+            (forecast,) = conditioned.predict([mix], level=options.level)
+        else:
+            (forecast,) = translated_forecasts(conditioned, card, [mix], level=options.level)
         if options.suggest_probes is not None:
             pairs = [(run, other) for run in mix for other in trained.card.runs]
             suggestion = conditioned.suggest_probes(options.suggest_probes, [mix], among=pairs)
@@ -42,7 +55,13 @@ def corun(options: PredictCorun) -> None:
     answer = {**forecast.to_dict(), "model": model_facts(trained.card)}
     if suggestion is not None:
         answer["suggested_probes"] = suggestion.to_dict()
-    show(options.output, lambda: answer, lambda: corun_forecast_report(forecast, trained.card, suggestion))
+    if card is not None:
+        answer["translation"] = {"from": card.source, "to": card.target, "line": card.to_dict()["line"]}
+    show(
+        options.output,
+        lambda: answer,
+        lambda: corun_forecast_report(forecast, trained.card, card, suggestion),
+    )
 
 
 def _with_probes(
@@ -127,3 +146,17 @@ def _numbered(names: Sequence[str]) -> list[str]:
         name if names.count(name) == 1 else f"{name} #{names[: index + 1].count(name)}"
         for index, name in enumerate(names)
     ]
+
+
+def translate(options: CorunTranslate) -> None:
+    """Run ``crosscast corun translate``."""
+    parts = [co_runs(dataset_named(folder)) for folder in (options.dataset, *options.more)]
+    joined = CoRuns(
+        parts[0].label,
+        tuple(isolated_run for part in parts for isolated_run in part.isolated_runs),
+        tuple(mix for part in parts for mix in part.mixes),
+    )
+    card = train_translation(shared_times(joined, options.source, options.target))
+    write_translation(card, options.out)
+    show(options.output, card.to_dict, lambda: translation_report(card))
+    tell(f"wrote {options.out}")

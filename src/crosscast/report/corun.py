@@ -1,4 +1,4 @@
-"""Reports on co-running: trained models, predictions, profiles and plans."""
+"""Reports on co-running: trained models, predictions, profiles, translated times and plans."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from crosscast.data.corun import IsolatedRun
+from crosscast.data.fields import decode
 from crosscast.decide.colocation import ColocationPlan
 from crosscast.prediction.corun.artefact import CoRunCard
 from crosscast.prediction.corun.forecast import Estimate, MixForecast
 from crosscast.prediction.corun.probes import SuggestedMixes
-from crosscast.prediction.corun.translation import TranslationScore
+from crosscast.prediction.corun.translation import LOGARITHMIC, TranslationCard, TranslationScore
 from crosscast.prediction.trained import count_in, format_names, number_in, results_of
 from crosscast.report.document import Heading, Part, Ranges, Report, Table
 from crosscast.report.fields import table_of
@@ -145,6 +146,7 @@ def suggested_mixes(suggestion: SuggestedMixes | None, where: str) -> list[str]:
 def corun_forecast_report(
     forecast: MixForecast,
     card: CoRunCard,
+    translation: TranslationCard | None = None,
     suggestion: SuggestedMixes | None = None,
 ) -> Report:
     """Make the tables of the prediction for one mix."""
@@ -165,6 +167,7 @@ def corun_forecast_report(
     )
     notes = suggested_mixes(suggestion, "in this mix")
     notes += [f"{card.model}, {trained_on(card)}", *held_out_errors(card)]
+    notes += [] if translation is None else [_translated_by(translation)]
     return Report([table, *_of_mix(forecast, card), "", *notes], "Predicted slowdowns")
 
 
@@ -195,7 +198,7 @@ def _of_mix(forecast: MixForecast, card: CoRunCard) -> list[str]:
         watts = f"{three_digits(power.value)} W ({low} to {high} W, {_level(power)} interval)"
         lines.append(f"Power while all run: {watts}.")
     else:
-        lines.append(f"Power: n/a ({_why_no_power(forecast)}).")
+        lines.append(f"Power: n/a ({_why_no_power(forecast, card)}).")
     if forecast.fits is not None:
         lines.append(f"Probability that they fit on the device together: {percent(forecast.fits)}.")
     if forecast.memory_bytes is not None:
@@ -211,7 +214,9 @@ def _ends_before_all(forecast: MixForecast, time: Estimate) -> bool:
     )
 
 
-def _why_no_power(forecast: MixForecast) -> str:
+def _why_no_power(forecast: MixForecast, card: CoRunCard) -> str:
+    if forecast.mix[0].device != card.device:
+        return "power is not translated to other devices"
     unknown = dict.fromkeys(run.name for run in forecast.mix if not run.power_w)
     if unknown:
         return f"no isolated power measurement of {format_names(list(unknown), 5)}"
@@ -323,6 +328,13 @@ def _lines(isolated_run: IsolatedRun) -> list[str]:
     ]
 
 
+def line_errors(card: TranslationCard) -> list[TranslationScore]:
+    """Read the errors of all forms of lines, each application left out in turn."""
+    scores = card.training.get("scores")
+    listed = scores if isinstance(scores, list) else ()
+    return [decode(TranslationScore, score, "training.scores") for score in listed]
+
+
 def lines_table(scores: Sequence[TranslationScore], error: Callable[[float], str], caption: str) -> Table:
     """Make the table of errors of translation lines, by form, quantity and number of co-runners."""
     counts = sorted({score.members for score in scores if score.members is not None})
@@ -333,6 +345,45 @@ def lines_table(scores: Sequence[TranslationScore], error: Callable[[float], str
     ]
     headings = ["line", "of", *("alone" if count == 1 else f"mixes of {count}" for count in counts), "all"]
     return Table(headings, rows, caption, words=(0, 1))
+
+
+def translation_report(card: TranslationCard) -> Report:
+    """Describe a translation's data, formula and errors."""
+    training, line = card.training, card.line
+    names = training.get("applications")
+    applications = len(names) if isinstance(names, list) else 0
+    if line.form == LOGARITHMIC:
+        formula = f"ln(time there) = {line.slope:.4g} × ln(time here) {line.intercept:+.4g}, in seconds"
+    else:
+        formula = f"time there = {line.slope:.4g} × time here {line.intercept:+.4g} s"
+    return Report(
+        [
+            Heading(
+                f"{card.source} to {card.target}: a {line.form} line through "
+                f"{plural(count_in(training, 'times'), 'time')} of {plural(applications, 'application')} of "
+                f"{training.get('dataset')}",
+                1,
+            ),
+            formula,
+            lines_table(line_errors(card), _error_of(card), "MAPE, each application left out:"),
+        ]
+    )
+
+
+def _translated_by(card: TranslationCard) -> str:
+    """Sentence about a translation and its errors."""
+    scores = [
+        score
+        for score in line_errors(card)
+        if score.form == card.line.form and score.quantity == "time" and score.members is None
+    ]
+    error = f"; MAPE of held-out applications {_error_of(card)(scores[0].mape)}" if scores else ""
+    return f"Times on {card.source} are translated to {card.target} by a {card.line.form} line{error}."
+
+
+def _error_of(card: TranslationCard) -> Callable[[float], str]:
+    """Format of a card's errors, which are in per cent in version 1 and fractions since."""
+    return (lambda mape: error_percent(mape / 100)) if card.version == 1 else error_percent
 
 
 def colocation_report(
