@@ -24,6 +24,7 @@ import pytest
 from crosscast.characterization import frontend, run
 from crosscast.cli import main
 from crosscast.commands import characterize as commands
+from crosscast.commands import output as outputs
 from crosscast.commands.launch import parse_argument
 from crosscast.errors import InputError, KernelFault
 from crosscast.kernel import Launch, Local, Parameter
@@ -251,7 +252,7 @@ def test_a_missing_extra_is_said_before_anything_runs(
 def test_a_file_that_can_no_longer_be_written_is_a_sentence(
     command: Command, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    monkeypatch.setattr(commands.output, "check_file", lambda *_: Path("taken.parquet").mkdir())
+    monkeypatch.setattr(outputs, "check_file", lambda *_: Path("taken.parquet").mkdir())
     assert command("k.toml", "--json", "--parquet", "taken.parquet") == 2
     output = capsys.readouterr()
     assert json.loads(output.out)["kernel"] == "k"

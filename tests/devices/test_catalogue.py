@@ -208,6 +208,9 @@ HOPPER = {"h100-pcie", "h100-sxm", "h200-sxm", "h100-nvl", "h200-nvl", "gh200"}
     [
         (["--catalogue", "cdna 4"], {"mi350x", "mi355x"}),
         (["--catalogue", "apple m1"], {"m1", "m1-pro", "m1-max", "m1-ultra"}),
+        (["--vendor", "ampere"], {"altra-q80-30", "altra-max-m128-30"}),
+        (["--type", "accelerator", "--vendor", "Intel"], {"knl", "xeon-phi-5110p", "xeon-phi-7120p"}),
+        (["--catalogue", "hopper", "--type", "gpu"], HOPPER),
         (["--catalogue", "accelerator, Intel"], {"knl", "xeon-phi-5110p", "xeon-phi-7120p"}),
         (["--catalogue", "hopper,gpu"], HOPPER),
     ],
@@ -220,6 +223,8 @@ def test_a_list_is_filtered_by_text_vendor_and_type(words: list[str], keys: set[
 def test_a_filter_that_none_has_is_refused(capsys: Output) -> None:
     refusal = DEVICES_COMMAND.refusal(capsys, "--catalogue", "gpu,voodoo")
     assert refusal.startswith("NAME gpu,voodoo: expected devices of the catalogue (of Intel, ")
+    refusal = DEVICES_COMMAND.refusal(capsys, "--vendor", "voodoo")
+    assert refusal.startswith("--vendor voodoo: expected devices of the catalogue (of Intel, ")
 
 
 def test_two_devices_are_compared_number_by_number_and_kernel_by_kernel(capsys: Output) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import cyclopts
 
@@ -45,6 +45,10 @@ class Devices:
     catalogue: options.Flag = False
     """List the devices that come with Crosscast, for `crosscast predict --devices`, not this machine's;
     in short if nothing says which."""
+    vendor: str | None = None
+    """List those of this vendor."""
+    kind: Annotated[Literal["cpu", "gpu", "accelerator"] | None, cyclopts.Parameter(name="--type")] = None
+    """List those of this type."""
     output: options.Output = options.OUTPUT
 
 

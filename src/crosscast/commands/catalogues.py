@@ -20,14 +20,16 @@ from crosscast.report.devices import catalogue_report, comparison_report, data_s
 
 def devices(options: Devices) -> None:
     """Run ``crosscast devices``."""
-    if options.catalogue:
+    words = {"NAME": options.name, "--vendor": options.vendor, "--type": options.kind}
+    if options.catalogue or options.vendor or options.kind:
         texts = [] if options.name is None else names_in("NAME", options.name)
-        rows = filtered(texts)
+        rows = filtered(texts, options.vendor, options.kind)
         if not rows:
             vendors = ", ".join(dict.fromkeys(row.text("vendor") for row in catalogue().values()))
             expected = f"devices of the catalogue (of {vendors}) that all of its words fit"
-            raise InputError.of(where=f"NAME {options.name}", expected=expected, found="none")
-        report = data_sheets_report if texts else catalogue_report
+            where = ", ".join(f"{word} {value}" for word, value in words.items() if value is not None)
+            raise InputError.of(where=where, expected=expected, found="none")
+        report = data_sheets_report if any(words.values()) else catalogue_report
         show(options.output, lambda: rows, lambda: report(rows))
     elif options.name is not None:
         known = known_of(options.name)

@@ -118,13 +118,15 @@ def like(name: str, keys: Iterable[str]) -> str:
     return f", near to which are {', '.join(near)}" if near else ""
 
 
-def filtered(texts: Iterable[str]) -> list[TableRow]:
-    """Return rows of devices, with each text in key, name, vendor, type or series."""
+def filtered(texts: Iterable[str], vendor: str | None = None, kind: str | None = None) -> list[TableRow]:
+    """Return rows of devices of a vendor and a type, with each text in key, name, vendor, type or series."""
     columns = ("device", "name", "vendor", "type", "series")
     return [
         row
         for row in catalogue().values()
-        if all(any(_plain(text) in _plain(row.text(name)) for name in columns) for text in texts)
+        if kind in (None, row["type"])
+        and (vendor is None or _plain(vendor) == _plain(row.text("vendor")))
+        and all(any(_plain(text) in _plain(row.text(name)) for name in columns) for text in texts)
     ]
 
 
