@@ -23,7 +23,6 @@ import pytest
 
 from crosscast.characterization import frontend, run
 from crosscast.cli import main
-from crosscast.commands import characterize as commands
 from crosscast.commands import output as outputs
 from crosscast.commands.launch import parse_argument
 from crosscast.errors import InputError, KernelFault
