@@ -9,7 +9,7 @@ from benchmarks import fuzz
 
 import crosscast
 from crosscast.characterization.engine import llvm
-from crosscast.kernel import Kernel, Launch, Program
+from crosscast.kernel import Kernel, Launch
 from support import random_kernels
 
 _INPUTS = 30
@@ -60,26 +60,3 @@ def test_a_stage_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> 
     long = "\n".join(f"declare void @f{number}()" for number in range(100_000))
     with pytest.raises(llvm.LLVMRefusedError, match="did not end within 0"):
         llvm.parse(long.encode(), is_text=True)
-
-
-def test_globals_without_a_name_are_read() -> None:
-    """LLVM prints them by number, in the order of the file."""
-    text = """target datalayout = "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256"
-target triple = "spir64"
-@0 = addrspace(2) constant i32 7
-@1 = addrspace(2) constant i32 9
-define spir_func i32 @2(ptr addrspace(2) %x) {
-  %v = load i32, ptr addrspace(2) %x
-  ret i32 %v
-}
-define spir_kernel void @k(ptr addrspace(1) %o) {
-  %a = call spir_func i32 @2(ptr addrspace(2) @0)
-  %b = call spir_func i32 @2(ptr addrspace(2) @1)
-  %s = sub i32 %b, %a
-  store i32 %s, ptr addrspace(1) %o
-  ret void
-}
-"""
-    output = np.zeros(1, np.int32)
-    crosscast.characterize(Kernel(Program(text.encode(), "llvm-ir"), "k"), 1, args=[output])
-    assert output[0] == 2

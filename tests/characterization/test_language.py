@@ -87,14 +87,9 @@ def test_images_of_two_dimensions_are_sampled_and_written() -> None:
 
 
 def test_strings_are_no_ir() -> None:
-    texts = (
-        "an internal error, align 4",
-        "a addrspace(1) addrspacecast",
-        ", !dbg !5 %%5 @llvm.x.p1 #4 private",
-    )
-    source = "kernel void k(global int *a) {" + "".join(f'printf("{t}\\n");' for t in texts) + "}"
-    printed = launch(source, 1, 1, ints(1)).printed
-    assert printed == "".join(f"{t}\n" for t in texts).replace("%%", "%")
+    text = "an internal error, align 4 addrspace(1) addrspacecast , !dbg !5 %%5 @llvm.x.p1 #4 private"
+    printed = launch(f'kernel void k(global int *a) {{ printf("{text}\\n"); }}', 1, 1, ints(1)).printed
+    assert printed == text.replace("%%", "%") + "\n"
 
 
 @unoptimized_too
@@ -124,7 +119,7 @@ def test_printf_prints_in_the_order_of_execution(level: str) -> None:
 
 def test_relaxed_mathematics_is_an_option() -> None:
     source = (
-        "kernel void k(global float *o) { int i = get_global_id(0); o[i] = sin((float)i) / exp(0.1f * i); }"
+        "kernel void k(global float *o) { int i = get_global_id(0); o[i] = sin(1.f * i) / exp(.1f * i); }"
     )
     out = zeros(8, np.float32)
     launch(source, 8, 8, out, options=["-cl-fast-relaxed-math", "-O3"])
@@ -161,43 +156,6 @@ def test_ir_text_and_bitcode_give_the_profile_of_their_source(level: str) -> Non
     assert profiles[0] == profiles[1] == profiles[2]
 
 
-def test_the_stub_around_an_unoptimized_kernel_does_not_count() -> None:
-    text = """target datalayout = "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-n8:16:32:64-G1"
-target triple = "spir64-unknown-unknown"
-define spir_kernel void @k(ptr addrspace(1) %o) {
-  call spir_func void @__clang_ocl_kern_imp_k(ptr addrspace(1) %o)
-  ret void
-}
-define internal spir_func void @__clang_ocl_kern_imp_k(ptr addrspace(1) %o) {
-  store i32 7, ptr addrspace(1) %o, align 4
-  ret void
-}
-"""
-    out = zeros(1)
-    profile = crosscast.characterize(Kernel.from_ir(text, "k"), 3, 1, [out])
-    assert out[0] == 7
-    assert profile.metrics["total_instruction_count"] == 3 * 2
-
-
-def test_names_that_look_like_those_of_inlined_copies_do_not_clash() -> None:
-    text = """target datalayout = "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-n8:16:32:64"
-target triple = "spir64"
-define i32 @twice(i32 %x) noinline {
-  %add = add i32 %x, %x
-  ret i32 %add
-}
-define spir_kernel void @k(ptr addrspace(1) %out) {
-  %add.i1 = call i32 @twice(i32 3)
-  %add.i2 = call i32 @twice(i32 %add.i1)
-  store i32 %add.i2, ptr addrspace(1) %out
-  ret void
-}
-"""
-    out = ints(1)
-    crosscast.characterize(Kernel.from_ir(text, "k"), 1, 1, [out])
-    assert out[0] == 12
-
-
 # -- refused
 
 
@@ -210,24 +168,19 @@ def test_constructs_that_are_left_out_are_refused_by_line(what: str, line: int, 
 
 @pytest.mark.parametrize("name", ["r", "x0", "wi0", "row0", "ok", "loopx0", "c0"])
 def test_arguments_may_have_any_name(name: str) -> None:
-    source = f"""kernel void k(global float *o, global const float *{name}, int n) {{
-      size_t i = get_global_id(0);
-      float sum = 0;
-      for (int j = 0; j < n; j++) sum += {name}[i * n + j];
-      o[i] = sum;
+    source = f"""kernel void k(global int *o, global const int *{name}, int n) {{
+      int i = get_global_id(0);
+      for (int j = 0; j < n; j++) o[i] += {name}[i * n + j];
     }}"""
-    a, out = np.arange(64, dtype=np.float32), zeros(8, np.float32)
-    launch(source, 8, 4, out, a, np.int32(8))
-    np.testing.assert_array_equal(out, a.reshape(8, 8).sum(axis=1))
+    out = zeros(8)
+    launch(source, 8, 4, out, ints(64), np.int32(8))
+    np.testing.assert_array_equal(out, ints(64).reshape(8, 8).sum(axis=1))
 
 
-@pytest.mark.parametrize("width", ["", "2", "3", "4", "16"])
+@pytest.mark.parametrize("width", ["", "3", "16"])
 def test_a_parameter_of_a_typedef_has_the_type_that_it_stands_for(width: str) -> None:
-    kinds = [f"{name}{width}" for name in ("float", "int", "uchar", "ulong")]
-    names = "".join(f"typedef {kind} a{n}; typedef a{n} b{n};" for n, kind in enumerate(kinds))
-    parts = [f"global b{n} *p{n}, b{n} v{n}" for n in range(len(kinds))]
-    program = Program(f"{names} kernel void k({', '.join(parts)}) {{}}".encode())
-    found = [each.type_name for each in frontend.parameters(program, "k")]
-    assert found == [each for kind in kinds for each in (f"{kind}*", kind)]
-    structure = Program(b"typedef struct { float re, im; } c; kernel void k(global c *p) {}")
-    assert frontend.parameters(structure, "k")[0].type_name == "c*"
+    source = f"""typedef float{width} a; typedef a b; typedef ulong{width} c; 
+    typedef struct {{ float re; }} d;
+    kernel void k(global b *p, b v, global c *q, c w, global d *s) {{}}"""
+    found = [each.type_name for each in frontend.parameters(Program(source.encode()), "k")]
+    assert found == [f"float{width}*", f"float{width}", f"ulong{width}*", f"ulong{width}", "d*"]

@@ -26,19 +26,22 @@ def profile_of(source: str, group: int, nbytes: int) -> Any:
     return found
 
 
-@pytest.mark.parametrize(("nbytes", "items"), [(0, 64), (8 * 64, 64), (8 * 256, 256), (1 << 40, MOST_ITEMS)])
-def test_there_are_as_many_work_items_as_the_buffers_have_elements(nbytes: int, items: int) -> None:
-    cells = profile_of(ADD, 64, nbytes)
+@pytest.mark.parametrize(
+    ("source", "group", "nbytes", "items"),
+    [
+        (ADD, 64, 0, 64),
+        (ADD, 0, 0, 64),  # A group that is not known has 64
+        (ADD, 64, 8 * 64, 64),
+        (ADD, 64, 8 * 256, 256),
+        (ADD, 64, 1 << 40, MOST_ITEMS),
+        (PLANE, 64, 4 * 1024, 1024),
+    ],
+)
+def test_there_are_as_many_work_items_as_the_buffers_have_elements(
+    source: str, group: int, nbytes: int, items: int
+) -> None:
+    cells = profile_of(source, group, nbytes)
     assert (cells["work_items"], cells["work_groups"]) == (items, items // 64)
-
-
-def test_a_group_that_is_not_known_has_64_work_items() -> None:
-    assert profile_of(ADD, 0, 0)["work_items"] == 64
-
-
-def test_two_dimensions_share_the_work_groups() -> None:
-    cells = profile_of(PLANE, 64, 4 * 1024)
-    assert (cells["work_items"], cells["work_groups"]) == (1024, 16)
 
 
 def test_numbers_are_smaller_where_the_kernel_leaves_its_memory() -> None:
@@ -59,29 +62,21 @@ def test_what_cannot_be_made_up_or_compiled_is_a_sentence() -> None:
         synthesize(kernel, frontend.parameters(kernel.program, "A"), Shape(1, 16, 4))
 
 
-def test_finished_launches_are_kept_and_a_line_that_was_cut_off_is_done_again(tmp_path: Path) -> None:
+def test_finished_launches_are_kept_those_before_an_interrupt_too(tmp_path: Path) -> None:
     keep, works = tmp_path / "kept.jsonl", [(ADD, 64, 0), (PLANE, 64, 0), (ADD, 64, 0)]
     left: list[int] = []
-    first = profiles_of(works, keep, lambda total: left.append(total) or (lambda: None))  # type: ignore[func-returns-value]
-    keep.write_text(keep.read_text()[:-20])
-    again = profiles_of(works, keep, lambda total: left.append(total) or (lambda: None))  # type: ignore[func-returns-value]
-    assert left == [2, 1]
-    assert first == again
-    assert first[0] == first[2]
-
-
-def test_a_call_that_is_interrupted_keeps_what_it_has_done(tmp_path: Path) -> None:
-    keep, left = tmp_path / "kept.jsonl", []
-
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        profiles_of([(ADD, 64, 0), (PLANE, 64, 0)], keep, lambda _: interrupted)
 
     def watch(total: int) -> Any:
         left.append(total)
         return lambda: None
 
-    profiles_of([(ADD, 64, 0), (PLANE, 64, 0)], keep, watch)
-    assert left == [1]
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        profiles_of(works, keep, lambda _: interrupted)
+    first = profiles_of(works, keep, watch)
+    keep.write_text(keep.read_text()[:-20])  # A line that was cut off
+    assert profiles_of(works, keep, watch) == first
+    assert left == [1, 1]
+    assert first[0] == first[2]
