@@ -11,14 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from crosscast.characterization import toolchain
 from crosscast.characterization.builtins import library
-from crosscast.characterization.builtins.library import Access
 from support.exact import FLOATS, INTEGERS, MODES, interesting, limits, to_float, to_integer
 from support.examples import one_in
-from support.harness import DTYPES, MANGLED, evaluate, run
+from support.harness import DTYPES, compiled_ir, evaluate, run
 
 Array = npt.NDArray[Any]
+SMOOTH = "smoothstep(fmin(y, z), fmax(y, z), x)"
 CASES = [("float", 1), ("float", 3), ("float", 16), ("double", 1), ("double", 4), ("half", 8)]
 
 
@@ -38,7 +37,7 @@ def close(got: Array, expected: Array) -> bool:
 
 @pytest.mark.parametrize(("base", "width"), CASES)
 def test_common_functions(base: str, width: int) -> None:
-    rows = inputs(base)
+    rows, type_ = inputs(base), f"({base}{'' if width == 1 else width})"
     x, y, z = (rows[name].astype(np.longdouble) for name in "xyz")
     low, high = np.minimum(y, z), np.maximum(y, z)
     with np.errstate(invalid="ignore"):
@@ -49,46 +48,33 @@ def test_common_functions(base: str, width: int) -> None:
             "radians(x)": np.radians(x),
             "max(y, z)": high,
             "min(y, z)": low,
-            "mix(y, z, (y + 4) / 8)": y + (z - y) * ((rows["y"] + 4) / 8),
+            f"mix(y, z, (y + {type_}4) / {type_}8)": y + (z - y) * ((rows["y"] + 4) / 8),
             "step(y, x)": np.where(x < y, 0, 1),
             "sign(x)": np.where(np.isnan(x), 0, np.sign(x)),
         }
         smooth = np.where(np.isnan(t), 0, t * t * (3 - 2 * t))
-    scalar = "" if width == 1 else str(width)
-    constants = {"mix(y, z, (y + 4) / 8)": f"mix(y, z, (y + ({base}{scalar})4) / ({base}{scalar})8)"}
-    got = evaluate({e: constants.get(e, e) for e in expected}, base, rows, width)
+    got = evaluate({e: e for e in [*expected, SMOOTH]}, base, rows, width)
     for expression, value in expected.items():
         assert close(got[expression], value), expression
-    got = evaluate({"s": "smoothstep(fmin(y, z), fmax(y, z), x)"}, base, rows, width)
-    assert np.allclose(got["s"], smooth, atol=64 * np.finfo(DTYPES[base]).eps)
+    assert np.allclose(got[SMOOTH], smooth, atol=64 * np.finfo(DTYPES[base]).eps)
+    assert np.signbit(got["sign(x)"])[:2].tolist() == [False, True]
 
 
-@pytest.mark.parametrize("base", ["float", "double", "half"])
-def test_signs_of_zero_stay(base: str) -> None:
-    x = np.array([0.0, -0.0], DTYPES[base])
-    got = evaluate({"sign": "sign(x)"}, base, {"x": x}, 2)["sign"]
-    assert np.signbit(got).tolist() == [False, True]
+SPREAD = {
+    "step(0.5f, x)": [0, 0, 1, 1],
+    "smoothstep(0.0f, 1.0f, x)": [0, 0.15625, 0.5, 1],
+    "clamp(x, 0.0f, 1.0f)": [0, 0.25, 0.5, 1],
+    "mix(x, x + 2, 0.5f)": [0, 1.25, 1.5, 3],
+    "max(x, 0.0f)": [0, 0.25, 0.5, 2],
+    "fmax(x, 1.0f)": [1, 1, 1, 2],
+    "ldexp(x, (int)x.s3)": [-4, 1, 2, 8],
+}
 
 
-def test_scalar_edges_are_spread_over_vectors() -> None:
+def test_scalars_are_spread_over_vectors() -> None:
     x = np.array([-1, 0.25, 0.5, 2], np.float32)
-    got = evaluate(
-        {
-            "step": "step(0.5f, x)",
-            "smooth": "smoothstep(0.0f, 1.0f, x)",
-            "clamp": "clamp(x, 0.0f, 1.0f)",
-            "mix": "mix(x, x + 2, 0.5f)",
-            "max": "max(x, 0.0f)",
-        },
-        "float",
-        {"x": x},
-        4,
-    )
-    assert got["step"].tolist() == [0, 0, 1, 1]
-    assert got["smooth"].tolist() == [0, 0.15625, 0.5, 1]
-    assert got["clamp"].tolist() == [0, 0.25, 0.5, 1]
-    assert got["mix"].tolist() == [0, 1.25, 1.5, 3]
-    assert got["max"].tolist() == [0, 0.25, 0.5, 2]
+    got = evaluate({e: e for e in SPREAD}, "float", {"x": x}, 4)
+    assert {e: row.tolist() for e, row in got.items()} == SPREAD
 
 
 TYPES = (*INTEGERS, *FLOATS)
@@ -127,92 +113,57 @@ def test_conversions_to_floating_point(source: str, target: str, width: int) -> 
         assert np.array_equal(np.signbit(row), np.signbit(expected)), mode
 
 
-def test_reinterpretation_keeps_the_bits() -> None:
-    x = interesting("float")
-    got = evaluate({"a": "as_int4(x)", "b": "as_int4(as_short8(x))"}, "int", {"x": x}, 4)
-    assert np.array_equal(got["a"], x.view(np.int32))
-    assert np.array_equal(got["b"], x.view(np.int32))
-
-
-CASES_GEOMETRIC = [("float", 2), ("float", 3), ("double", 3), ("half", 4), ("float", 1), ("double", 1)]
+CASES_GEOMETRIC = [
+    *[("float", 2, 1), ("float", 3, 1), ("double", 3, 1), ("half", 4, 1), ("float", 1, 1), ("double", 1, 1)],
+    # Squares neither overflow nor vanish.
+    *[("float", 4, 1e38), ("float", 3, 1e-36), ("double", 4, 4e307), ("double", 2, 1e-300), ("half", 4, 1e4)],
+]
 
 
 def vectors(base: str, width: int, scale: float = 1.0) -> tuple[Array, Array]:
-    rng = np.random.default_rng(11)
-    x, y = (rng.uniform(-2, 2, (24, width)) * scale for _ in range(2))
+    x, y = np.random.default_rng(11).uniform(-2, 2, (2, 24, width)) * scale
     return x.astype(DTYPES[base]), y.astype(DTYPES[base])
 
 
-def scalars(expressions: dict[str, str], base: str, x: Array, y: Array) -> dict[str, Array]:
-    """Results of functions from vectors to a scalar, which each element of the vector gets."""
-    width = x.shape[1]
-    suffix = "" if width == 1 else str(width)
-    spread = {name: f"({base}{suffix})({e})" for name, e in expressions.items()}
-    got = evaluate(spread, base, {"x": x.ravel(), "y": y.ravel()}, width)
-    return {name: row.reshape(-1, width)[:, 0] for name, row in got.items()}
-
-
-@pytest.mark.parametrize(("base", "width"), CASES_GEOMETRIC)
-def test_lengths_and_products(base: str, width: int) -> None:
-    x, y = vectors(base, width)
+@pytest.mark.parametrize(("base", "width", "scale"), CASES_GEOMETRIC)
+def test_products_lengths_and_directions(base: str, width: int, scale: float) -> None:
+    x, y = vectors(base, width, scale)
     wide_x, wide_y = x.astype(np.longdouble), y.astype(np.longdouble)
-    names = {"dot": "dot(x, y)", "length": "length(x)", "distance": "distance(x, y)"}
-    if base == "float":
-        names |= {"fast_length": "fast_length(x)", "fast_distance": "fast_distance(x, y)"}
-    got = scalars(names, base, x, y)
-    unit = 8 * np.finfo(DTYPES[base]).eps
-    assert np.allclose(got["dot"], (wide_x * wide_y).sum(axis=1), rtol=unit, atol=4 * unit)
-    for name in names.keys() - {"dot"}:
-        side = wide_x - (wide_y if "distance" in name else 0)
-        assert np.allclose(got[name], np.sqrt((side**2).sum(axis=1)), rtol=unit), name
-
-
-@pytest.mark.parametrize(("base", "width"), CASES_GEOMETRIC)
-def test_directions(base: str, width: int) -> None:
-    x, _ = vectors(base, width)
-    x[0] = 0
-    names = ["normalize", *(["fast_normalize"] if base == "float" else [])]
-    got = evaluate({n: f"{n}(x)" for n in names}, base, {"x": x.ravel()}, width)
-    length = np.sqrt((x.astype(np.longdouble) ** 2).sum(axis=1, keepdims=True))
-    expected = x / np.where(length == 0, 1, length)
-    for name in names:
-        assert np.allclose(got[name].reshape(x.shape), expected, rtol=8 * np.finfo(x.dtype).eps), name
-
-
-@pytest.mark.parametrize(
-    ("base", "width", "scale"),
-    [("float", 4, 1e38), ("float", 3, 1e-36), ("double", 4, 4e307), ("double", 2, 1e-300), ("half", 4, 1e4)],
-)
-def test_squares_neither_overflow_nor_vanish(base: str, width: int, scale: float) -> None:
-    x, _ = vectors(base, width, scale)
-    wide = x.astype(np.longdouble)
-    length = np.sqrt((wide**2).sum(axis=1, keepdims=True))
-    assert np.allclose(
-        scalars({"l": "length(x)"}, base, x, x)["l"] / length[:, 0], 1, rtol=1e-2 if base == "half" else 1e-6
-    )
-    got = evaluate({"n": "normalize(x)"}, base, {"x": x.ravel()}, width)["n"].reshape(x.shape)
-    assert np.allclose(got, wide / length, rtol=8 * np.finfo(x.dtype).eps)
+    length = np.sqrt((wide_x**2).sum(axis=1))
+    expected = {"length(x)": length}
+    if scale == 1:
+        apart = np.sqrt(((wide_x - wide_y) ** 2).sum(axis=1))
+        expected |= {"dot(x, y)": (wide_x * wide_y).sum(axis=1), "distance(x, y)": apart}
+        if base == "float":
+            expected |= {"fast_length(x)": length, "fast_distance(x, y)": apart}
+    type_ = f"({base}{'' if width == 1 else width})"
+    rows, unit = {"x": x.ravel(), "y": y.ravel()}, 8 * np.finfo(x.dtype).eps
+    got = evaluate({e: f"{type_}({e})" for e in expected}, base, rows, width)
+    for expression, value in expected.items():
+        found = got[expression].reshape(-1, width)[:, 0]
+        assert np.allclose(found, value, rtol=unit, atol=4 * unit * scale), expression
+    names = ["normalize(x)", *["fast_normalize(x)"] * (base == "float" and scale == 1)]
+    for row in evaluate({n: n for n in names}, base, rows, width).values():
+        assert np.allclose(row.reshape(x.shape), wide_x / length[:, None], rtol=unit)
 
 
 @pytest.mark.parametrize("base", ["float", "double", "half"])
-def test_the_direction_of_an_infinite_vector(base: str) -> None:
-    x = np.array([[np.inf, 1, -2, 0], [np.inf, -np.inf, 1, 1], [np.inf, np.nan, 0, 0]], DTYPES[base])
+def test_the_direction_of_an_infinite_vector_and_of_zero(base: str) -> None:
+    inf, nan = np.inf, np.nan
+    x = np.array([[inf, 1, -2, 0], [inf, -inf, 1, 1], [inf, nan, 0, 0], [0, 0, 0, 0]], DTYPES[base])
     got = evaluate({"n": "normalize(x)"}, base, {"x": x.ravel()}, 4)["n"].reshape(x.shape)
-    assert got[0].tolist() == [1, 0, 0, 0]
-    assert np.allclose(got[1], [0.5**0.5, -(0.5**0.5), 0, 0], rtol=1e-3)
-    assert np.all(np.isnan(got[2]))
+    expected = [[1, 0, 0, 0], [0.5**0.5, -(0.5**0.5), 0, 0], [nan] * 4, [0, 0, 0, 0]]
+    assert np.allclose(got, expected, rtol=1e-3, equal_nan=True)
 
 
 @pytest.mark.parametrize("base", ["float", "double", "half"])
 def test_cross_products(base: str) -> None:
     for width in (3, 4):
         x, y = vectors(base, width)
-        got = evaluate({"c": "cross(x, y)"}, base, {"x": x.ravel(), "y": y.ravel()}, width)["c"].reshape(
-            x.shape
-        )
-        expected = np.cross(x[:, :3].astype(np.longdouble), y[:, :3].astype(np.longdouble))
-        assert np.allclose(got[:, :3], expected, atol=16 * np.finfo(x.dtype).eps)
-        assert np.all(got[:, 3:] == 0)
+        got = evaluate({"c": "cross(x, y)"}, base, {"x": x.ravel(), "y": y.ravel()}, width)["c"]
+        expected = np.zeros(x.shape, np.longdouble)
+        expected[:, :3] = np.cross(x[:, :3].astype(np.longdouble), y[:, :3].astype(np.longdouble))
+        assert np.allclose(got.reshape(x.shape), expected, atol=16 * np.finfo(x.dtype).eps)
 
 
 WIDTHS_INTEGER = dict(zip(INTEGERS, (1, 16, 2, 3, 4, 1, 8, 3), strict=True))
@@ -232,18 +183,13 @@ def wrap(value: int, base: str) -> int:
     return value if value <= limits(base)[1] else value - (1 << bits(base))
 
 
+def bits_of(value: int, base: str) -> int:
+    return value & ((1 << bits(base)) - 1)
+
+
 def rotate(value: int, count: int, base: str) -> int:
-    size = bits(base)
-    value &= (1 << size) - 1
+    size, value = bits(base), bits_of(value, base)
     return wrap(value << count % size | value >> size - count % size, base)
-
-
-def leading_zeros(value: int, base: str) -> int:
-    return bits(base) - (value & ((1 << bits(base)) - 1)).bit_length()
-
-
-def trailing_zeros(value: int, base: str) -> int:
-    return bits(base) if value == 0 else (value & -value).bit_length() - 1
 
 
 REFERENCES: dict[str, Callable[[int, int, int, str], int]] = {
@@ -252,17 +198,20 @@ REFERENCES: dict[str, Callable[[int, int, int, str], int]] = {
     "hadd(x, y)": lambda x, y, z, t: (x + y) >> 1,
     "rhadd(x, y)": lambda x, y, z, t: (x + y + 1) >> 1,
     "clamp(x, min(y, z), max(y, z))": lambda x, y, z, t: min(max(x, min(y, z)), max(y, z)),
-    "clz(x)": lambda x, y, z, t: leading_zeros(x, t),
-    "ctz(x)": lambda x, y, z, t: trailing_zeros(x, t),
+    "clz(x)": lambda x, y, z, t: bits(t) - bits_of(x, t).bit_length(),
+    "ctz(x)": lambda x, y, z, t: (x & -x).bit_length() - 1 if x else bits(t),
     "mad_hi(x, y, z)": lambda x, y, z, t: wrap((x * y >> bits(t)) + z, t),
     "mul_hi(x, y)": lambda x, y, z, t: x * y >> bits(t),
     "mad_sat(x, y, z)": lambda x, y, z, t: saturate(x * y + z, t),
     "rotate(x, y)": lambda x, y, z, t: rotate(x, y, t),
-    "popcount(x)": lambda x, y, z, t: (x & ((1 << bits(t)) - 1)).bit_count(),
-}
-UNSIGNED_REFERENCES: dict[str, Callable[[int, int], int]] = {
-    "abs(x)": lambda x, y: abs(x),
-    "abs_diff(x, y)": lambda x, y: abs(x - y),
+    "popcount(x)": lambda x, y, z, t: bits_of(x, t).bit_count(),
+    # In the unsigned type
+    "abs(x)": lambda x, y, z, t: wrap(abs(x), t),
+    "abs_diff(x, y)": lambda x, y, z, t: wrap(abs(x - y), t),
+    # One scalar for all elements
+    "max(x, y.s1)": lambda x, y, z, t: max(x, z),
+    "min(x, y.s1)": lambda x, y, z, t: min(x, z),
+    "clamp(x, y.s1, y.s1)": lambda x, y, z, t: z,
 }
 
 
@@ -282,30 +231,14 @@ def operands(base: str) -> list[Array]:
 @pytest.mark.parametrize("base", INTEGERS)
 def test_integer_functions_are_exact(base: str) -> None:
     x, y, z = operands(base)
-    inputs = {"x": x, "y": y, "z": z}
-    got = evaluate({e: e for e in REFERENCES}, base, inputs, WIDTHS_INTEGER[base], "2.0")
-    for expression, reference in REFERENCES.items():
-        expected = [reference(int(a), int(b), int(c), base) for a, b, c in zip(x, y, z, strict=True)]
-        assert got[expression].tolist() == expected, expression
-    unsigned = base if base.startswith("u") else f"u{base}"
-    got = evaluate({e: e for e in UNSIGNED_REFERENCES}, unsigned, {"x": x, "y": y}, WIDTHS_INTEGER[base])
-    for expression, plain in UNSIGNED_REFERENCES.items():
-        assert got[expression].tolist() == [plain(int(a), int(b)) for a, b in zip(x, y, strict=True)]
-
-
-@pytest.mark.parametrize("base", INTEGERS)
-def test_one_scalar_bounds_every_element(base: str) -> None:
-    x, y, _ = operands(base)
-    got = evaluate(
-        {"max": "max(x, y.s1)", "min": "min(x, y.s1)", "clamp": "clamp(x, y.s0, y.s0)"},
-        base,
-        {"x": x, "y": y},
-        2,
-    )
-    even, odd = np.repeat(y[::2], 2), np.repeat(y[1::2], 2)
-    assert np.array_equal(got["max"], np.maximum(x, odd))
-    assert np.array_equal(got["min"], np.minimum(x, odd))
-    assert np.array_equal(got["clamp"], even)
+    for scalar, width in ((False, WIDTHS_INTEGER[base]), (True, 2)):
+        names = [name for name in REFERENCES if (".s1" in name) == scalar]
+        texts = {e: f"as_{base}{'' if width == 1 else width}({e})" if "abs" in e else e for e in names}
+        got = evaluate(texts, base, {"x": x, "y": y, "z": z}, width, "2.0")
+        third = np.repeat(y[1::2], 2) if scalar else z
+        for e in names:
+            rows = zip(x.tolist(), y.tolist(), third.tolist(), strict=True)
+            assert got[e].tolist() == [REFERENCES[e](*row, base) for row in rows], e
 
 
 @pytest.mark.parametrize(("base", "wide"), [*pairwise(["char", "short", "int", "long"])])
@@ -326,10 +259,9 @@ def test_products_of_24_bits(base: str, width: int) -> None:
     x[:2], y[:2] = (low, high), (low, low)
     z = operands(base)[2]
     got = evaluate({"mul": "mul24(x, y)", "mad": "mad24(x, y, z)"}, base, {"x": x, "y": y, "z": z}, width)
-    assert got["mul"].tolist() == [wrap(int(a) * int(b), base) for a, b in zip(x, y, strict=True)]
-    assert got["mad"].tolist() == [
-        wrap(int(a) * int(b) + int(c), base) for a, b, c in zip(x, y, z, strict=True)
-    ]
+    rows = [*zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
+    assert got["mul"].tolist() == [wrap(a * b, base) for a, b, _ in rows]
+    assert got["mad"].tolist() == [wrap(a * b + c, base) for a, b, c in rows]
 
 
 SAME_SIZE = {"half": "short", "float": "int", "double": "long"}
@@ -515,66 +447,29 @@ def test_halves_are_rounded_when_stored(base: str, width: int) -> None:
         assert np.array_equal(spread[:96], expected, equal_nan=True), mode
 
 
-@pytest.mark.parametrize("base", DTYPES)
-def test_loads_and_stores_report_their_address_and_size(base: str) -> None:
-    letter, size = MANGLED[base], np.dtype(DTYPES[base]).itemsize
-    for width in WIDTHS_VECTOR_DATA:
-        name = f"vload{width}"
-        (read,) = library.accesses(f"_Z{len(name)}{name}mPU3AS1K{letter}")
-        assert read == Access("read", 1, 0, width * size, width * size, size)
-        name = f"vstore{width}"
-        (write,) = library.accesses(f"_Z{len(name)}{name}Dv{width}_{letter}mPU3AS3{letter}")
-        assert write == Access("write", 2, 1, width * size, width * size, size)
-
-
-def test_only_aligned_halves_of_three_take_the_room_of_four() -> None:
-    assert library.accesses("_Z11vload_half3mPU3AS1KDh") == (Access("read", 1, 0, 6, 6, 2),)
-    assert library.accesses("_Z12vloada_half3mPU3AS1KDh") == (Access("read", 1, 0, 8, 6, 8),)
-    assert library.accesses("_Z17vstorea_half3_rtzDv3_fmPU3AS1Dh") == (Access("write", 2, 1, 8, 6, 8),)
-    assert library.accesses("_Z11vstore_halffmPU3AS4Dh") == (Access("write", 2, 1, 2, 2, 2),)
-
-
-def test_private_memory_reports_nothing() -> None:
-    assert library.accesses("_Z6vload4mPKf") == ()
-
-
 def test_a_store_of_three_leaves_the_fourth_element_alone() -> None:
     out = np.full(8, 7, np.float32)
     run("kernel void k(global float *out) { vstore3((float3)(1, 2, 3), 1, out); }", "k", [out], 1)
     assert out.tolist() == [7, 7, 7, 1, 2, 3, 7, 7]
 
 
-ALL_HALVES = np.arange(1 << 16, dtype=np.uint16)
+EVERY = np.arange(1 << 16, dtype=np.uint16)
+NARROWED = {
+    f"{name}_{source}": (target, source)
+    for name, target in (("narrow", "half"), ("shorten", "__bf16"))
+    for source in ("float", "double")
+}
 
 
 @pytest.fixture(scope="module")
 def routines() -> llvm.ExecutionEngine:
     """Conversions for a processor that has none, which LLVM turns into calls of the routines."""
-    conversions = """
-kernel void extend(global const half *x, global float *y, ulong n) {
-  for (ulong k = 0; k < n; k++) y[k] = (float)x[k];
-}
-kernel void narrow_float(global const float *x, global half *y, ulong n) {
-  for (ulong k = 0; k < n; k++) y[k] = (half)x[k];
-}
-kernel void narrow_double(global const double *x, global half *y, ulong n) {
-  for (ulong k = 0; k < n; k++) y[k] = (half)x[k];
-}
-kernel void shorten_float(global const float *x, global __bf16 *y, ulong n) {
-  for (ulong k = 0; k < n; k++) y[k] = (__bf16)x[k];
-}
-kernel void shorten_double(global const double *x, global __bf16 *y, ulong n) {
-  for (ulong k = 0; k < n; k++) y[k] = (__bf16)x[k];
-}
-"""
-    arguments = [
-        *("-x", "cl", "-cl-std=CL3.0", "-O2", "-target", "spir64-unknown-unknown", "-S", "-emit-llvm"),
-        *("-isystem", str(toolchain.INCLUDE_DIR)),
-    ]
-    made = [
-        toolchain.clang(arguments, conversions.encode(), "routines").decode(),
-        library.llvm_ir(sorted(library.HALF_RUNTIME)),
-    ]
+    conversions = "".join(
+        f"kernel void {name}(global const {source} *x, global {target} *y, ulong n) {{"
+        f" for (ulong k = 0; k < n; k++) y[k] = ({target})x[k]; }}\n"
+        for name, (target, source) in {**NARROWED, "extend": ("float", "half")}.items()
+    )
+    made = [compiled_ir(conversions, "3.0", "-O2"), library.llvm_ir(sorted(library.HALF_RUNTIME))]
     kernels, runtime = (
         llvm.parse_assembly(re.sub(r"^target .*\n|spir_func |spir_kernel ", "", text, flags=re.MULTILINE))
         for text in made
@@ -588,9 +483,7 @@ kernel void shorten_double(global const double *x, global __bf16 *y, ulong n) {
     return engine
 
 
-def apply(
-    routines: llvm.ExecutionEngine, name: str, x: npt.NDArray[np.generic], result: type[np.generic]
-) -> npt.NDArray[np.generic]:
+def apply(routines: llvm.ExecutionEngine, name: str, x: Array, result: type[np.generic]) -> Array:
     y = np.zeros(len(x), result)
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
     prototype(routines.get_function_address(name))(x.ctypes.data, y.ctypes.data, len(x))
@@ -598,49 +491,37 @@ def apply(
 
 
 def test_every_half_becomes_its_float(routines: llvm.ExecutionEngine) -> None:
-    got = apply(routines, "extend", ALL_HALVES, np.float32)
-    expected = ALL_HALVES.view(np.float16).astype(np.float32)
+    got = apply(routines, "extend", EVERY, np.float32)
+    expected = EVERY.view(np.float16).astype(np.float32)
     assert np.array_equal(got, expected, equal_nan=True)
     assert np.array_equal(np.signbit(got), np.signbit(expected))
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("shorten_float", np.float32), ("shorten_double", np.float64)])
-def test_shortening_rounds_to_the_nearest_bfloat_and_ties_to_even(
-    routines: llvm.ExecutionEngine, name: str, dtype: type[np.floating]
-) -> None:
+@pytest.mark.parametrize("name", NARROWED)
+def test_narrowing_rounds_to_the_nearest_and_ties_to_even(routines: llvm.ExecutionEngine, name: str) -> None:
+    target, source = NARROWED[name]
+    dtype = DTYPES[source]
+
+    def widened(codes: Array) -> Array:
+        if target == "half":
+            return codes.view(np.float16).astype(dtype)
+        return (codes.astype(np.uint32) << 16).view(np.float32).astype(dtype)
+
+    def narrowed(x: Array) -> Array:
+        got = widened(apply(routines, name, x, np.uint16))
+        assert np.array_equal(np.signbit(got[x == x]), np.signbit(x[x == x]))
+        return got
+
     with np.errstate(all="ignore"):
-        every = ALL_HALVES.astype(np.uint32) << 16
-        exact = every.view(np.float32).astype(dtype)
-        finite = np.sort(exact[np.isfinite(exact)])
+        every = widened(EVERY)
+        codes = EVERY[np.isfinite(every)]
+        codes = codes[np.argsort(widened(codes), kind="stable")]
+        finite = widened(codes)
         ties = finite[:-1] / 2 + finite[1:] / 2
         above, below = np.nextafter(ties, dtype(np.inf)), np.nextafter(ties, dtype(-np.inf))
-    assert np.array_equal(shortened(routines, name, exact), exact, equal_nan=True)
-    assert np.array_equal(shortened(routines, name, above), finite[1:])
-    assert np.array_equal(shortened(routines, name, below), finite[:-1])
-    even = finite.astype(np.float32).view(np.uint32) >> 16 & 1 == 0
-    assert np.array_equal(shortened(routines, name, ties), np.where(even[1:], finite[1:], finite[:-1]))
-
-
-def shortened(
-    routines: llvm.ExecutionEngine, name: str, x: npt.NDArray[np.generic]
-) -> npt.NDArray[np.float32]:
-    return (apply(routines, name, x, np.uint16).astype(np.uint32) << 16).view(np.float32)
-
-
-@pytest.mark.parametrize(("name", "dtype"), [("narrow_float", np.float32), ("narrow_double", np.float64)])
-def test_narrowing_rounds_to_the_nearest_half_and_ties_to_even(
-    routines: llvm.ExecutionEngine, name: str, dtype: type[np.floating]
-) -> None:
-    with np.errstate(all="ignore"):
-        halves = ALL_HALVES.view(np.float16).astype(dtype)
-        finite = np.sort(halves[np.isfinite(halves)])
-        ties = (finite[:-1] + finite[1:]) / 2
-        edges = interesting("double").astype(dtype)
-        x = np.concatenate(
-            [halves, ties, np.nextafter(ties, dtype(np.inf)), np.nextafter(ties, dtype(-np.inf)), edges]
-        )
-        expected = x.astype(np.float16)
-    got = apply(routines, name, x, np.uint16).view(np.float16)
-    assert np.array_equal(got, expected, equal_nan=True)
-    ordered = ~np.isnan(expected)
-    assert np.array_equal(np.signbit(got[ordered]), np.signbit(expected[ordered]))
+        beyond = finite[-1:] * dtype(1.01)
+    assert np.array_equal(narrowed(every), every, equal_nan=True)
+    assert np.array_equal(narrowed(above), finite[1:])
+    assert np.array_equal(narrowed(below), finite[:-1])
+    assert np.array_equal(narrowed(ties), np.where(codes[1:] % 2, finite[:-1], finite[1:]))
+    assert narrowed(beyond).tolist() == [np.inf]
