@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosscast.characterization import characterize
-from crosscast.kernel import Kernel, Launch
+from support.cuda_rows import evaluate, operations
 
 Array = np.ndarray
 Expected = Callable[[Array, Array, Array], Any]
@@ -22,11 +21,12 @@ _COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
 }  # fmt: skip
 
 
-def of_parts(parts: str, f: Callable[..., Array]) -> Expected:
+def of_parts(parts: str, f: Any) -> Expected:
     """A function of the parts of words, such as `u1` for unsigned bytes; results wrap around."""
 
     def expected(*words: Array) -> Any:
-        results = f(*(word.view(parts).astype(int) for word in words[: f.__code__.co_argcount]))
+        count = f.__code__.co_argcount - len(f.__defaults__ or ())
+        results = f(*(word.view(parts).astype(int) for word in words[:count]))
         return results.astype(f"u{parts[1]}").view(np.uint32)
 
     return expected
@@ -93,30 +93,26 @@ def _bounds(type_: str) -> dict[str, Expected]:
     parts = f"{'i' if type_[0] == 's' else 'u'}{2 if 'x2' in type_ else 4}"
     dtype = np.dtype(parts)
 
-    def rows(tail: str, after: Callable[[Array], Array]) -> dict[str, Expected]:
+    def rows(tail: str, least: float) -> dict[str, Expected]:
+        functions: dict[str, Callable[..., Array]] = {
+            "__vimax3": lambda x, y, z: np.maximum(np.maximum(x, y), z),
+            "__vimin3": lambda x, y, z: np.minimum(np.minimum(x, y), z),
+            "__viaddmax": lambda x, y, z: np.maximum((x + y).astype(dtype).astype(int), z),
+            "__viaddmin": lambda x, y, z: np.minimum((x + y).astype(dtype).astype(int), z),
+        }
         return {
-            f"__vimax3_{type_}{tail}(a, b, c)": of_parts(
-                parts, lambda x, y, z: after(np.maximum(np.maximum(x, y), z))
-            ),
-            f"__vimin3_{type_}{tail}(a, b, c)": of_parts(
-                parts, lambda x, y, z: after(np.minimum(np.minimum(x, y), z))
-            ),
-            f"__viaddmax_{type_}{tail}(a, b, c)": of_parts(
-                parts, lambda x, y, z: after(np.maximum((x + y).astype(dtype).astype(int), z))
-            ),
-            f"__viaddmin_{type_}{tail}(a, b, c)": of_parts(
-                parts, lambda x, y, z: after(np.minimum((x + y).astype(dtype).astype(int), z))
-            ),
+            f"{name}_{type_}{tail}(a, b, c)": of_parts(
+                parts, lambda x, y, z, f=f: np.maximum(f(x, y, z), least).astype(int)
+            )
+            for name, f in functions.items()
         }
 
-    if type_[0] == "u":
-        return rows("", lambda x: x)
-    return {
-        **rows("", lambda x: x),
-        **rows("_relu", lambda x: np.maximum(x, 0)),
-        f"__vimax_{type_}_relu(a, b)": of_parts(parts, lambda x, y: np.maximum(np.maximum(x, y), 0)),
-        f"__vimin_{type_}_relu(a, b)": of_parts(parts, lambda x, y: np.maximum(np.minimum(x, y), 0)),
-    }
+    found = rows("", -np.inf)
+    if type_[0] == "s":
+        found |= rows("_relu", 0)
+        found[f"__vimax_{type_}_relu(a, b)"] = of_parts(parts, lambda x, y: np.maximum(np.maximum(x, y), 0))
+        found[f"__vimin_{type_}_relu(a, b)"] = of_parts(parts, lambda x, y: np.maximum(np.minimum(x, y), 0))
+    return found
 
 
 def _halves(word: Array) -> Array:
@@ -151,19 +147,7 @@ FUNCTIONS: dict[str, Expected] = {
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Array]:
-    lines = "\n".join(f"out[{N} * {k} + i] = {row};" for k, row in enumerate(FUNCTIONS))
-    source = f"""
-        #include <cuda_runtime.h>
-        __global__ void k(const unsigned *in, unsigned *out) {{
-          int i = threadIdx.x;
-          unsigned a = in[i], b = in[i + {N}], c = in[i + 2 * {N}];
-          bool p, q;
-          {lines}
-        }}"""
-    out = np.zeros((len(FUNCTIONS), N), np.uint32)
-    kernel = Kernel.from_source(source, "k", form="cuda")
-    characterize(Launch.on_grid(kernel, 1, N, (WORDS.ravel(), out)))
-    return dict(zip(FUNCTIONS, out, strict=True))
+    return evaluate(FUNCTIONS, "unsigned", dict(zip("abc", WORDS, strict=True)), before="bool p, q;")
 
 
 @pytest.mark.parametrize("text", FUNCTIONS)
@@ -172,29 +156,22 @@ def test_a_function_of_words(text: str, results: dict[str, Array]) -> None:
 
 
 COSTS = {
-    "__vabsdiffu4(a, b)": {"int32": 1},
-    "__vsadu4(a, b)": {"int32": 1},
-    "__vadd4(a, b)": {"int32": 6},
-    "__vsub4(a, b)": {"int32": 7},
-    "__vcmpeq4(a, b)": {"int32": 6},
-    "__vcmpgtu4(a, b)": {"int32": 11},
-    "__vmaxu4(a, b)": {"int32": 14},
-    "__vsubss4(a, b)": {"int32": 17},
-    "__vadd2(a, b)": {"int16": 2},
-    "__viaddmax_s16x2(a, b, a)": {"int16": 4},
-    "__viaddmax_s32(a, b, a)": {"int32": 2},
+    "__vabsdiffu4(a, b)": 1,
+    "__vsadu4(a, b)": 1,
+    "__vadd4(a, b)": 6,
+    "__vsub4(a, b)": 7,
+    "__vcmpeq4(a, b)": 6,
+    "__vcmpgtu4(a, b)": 11,
+    "__vmaxu4(a, b)": 14,
+    "__vsubss4(a, b)": 17,
+    "__vadd2(a, b)": 2,
+    "__viaddmax_s16x2(a, b, a)": 4,
+    "__viaddmax_s32(a, b, a)": 2,
 }
 """Sums and logic of a call. Devices need about half of them: logic of three operands is one instruction."""
 
 
 @pytest.mark.parametrize("text", COSTS)
 def test_an_operation_on_parts_costs_what_it_is_made_of(text: str) -> None:
-    source = f"""
-        __global__ void k(unsigned *x) {{
-          unsigned a = x[threadIdx.x], b = x[threadIdx.x + 32];
-          x[threadIdx.x] = {text};
-        }}"""
-    kernel = Kernel.from_source(source, "k", form="cuda")
-    profile = characterize(Launch.on_grid(kernel, 1, 32, (np.ones(64, np.uint32),)))
-    kinds = {k: tree for k, tree in profile.launch["instructions"].items() if k.startswith(("int", "conv"))}
-    assert kinds == {name: {"add": 32 * times} for name, times in COSTS[text].items()}
+    width = "int16" if "2(" in text.replace("s32", "") else "int32"
+    assert operations(text, "unsigned", "ab") == {width: {"add": COSTS[text]}}

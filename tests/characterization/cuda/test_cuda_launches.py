@@ -116,6 +116,52 @@ def test_dynamic_shared_memory_has_the_size_of_the_launch() -> None:
         characterize(Launch.on_grid(kernel("reversed"), 1, 64, (x,), shared=128), check_bounds=True)
 
 
+SUITES = """
+struct Node { int starting, no_of_edges; };
+__global__ void bfs(const Node *nodes, int *edges, bool *mask, bool *updating, bool *visited, int *cost) {
+  int tid = threadIdx.x;
+  if (!mask[tid]) return;
+  mask[tid] = false;
+  for (int i = nodes[tid].starting; i < nodes[tid].no_of_edges + nodes[tid].starting; i++) {
+    int id = edges[i];
+    if (!visited[id]) { cost[id] = cost[tid] + 1; updating[id] = true; }
+  }
+}
+__global__ void pathfinder(const int *wall, const int *from, int *to, int cols, int rows) {
+  extern __shared__ int memory[];
+  int *prev = memory, *result = memory + blockDim.x, tx = threadIdx.x;
+  prev[tx] = from[tx];
+  __syncthreads();
+  for (int r = 0; r < rows; r++) {
+    int left = prev[max(tx - 1, 0)], up = prev[tx], right = prev[min(tx + 1, cols - 1)];
+    result[tx] = min(min(left, up), right) + wall[r * cols + tx];
+    __syncthreads();
+    int *swapped = prev; prev = result; result = swapped;
+  }
+  to[tx] = prev[tx];
+}
+"""
+
+
+def test_structures_and_flags_are_as_in_suites() -> None:
+    nodes, edges = np.array([[0, 2], [2, 0], [2, 1], [3, 1]], np.int32), np.array([1, 3, 3, 0], np.int32)
+    mask, visited = np.array([True, False, True, False]), np.array([True, False, True, False])
+    updating, cost = np.zeros(4, bool), np.array([3, -1, 3, -1], np.int32)
+    characterize(Launch.on_grid(kernel("bfs", SUITES), 1, 4, (nodes, edges, mask, updating, visited, cost)))
+    assert (mask.any(), updating.tolist(), cost.tolist()) == (False, [False, True, False, True], [3, 4, 3, 4])
+
+
+def test_halves_of_shared_memory_may_change_places() -> None:
+    rng = np.random.default_rng(3)
+    wall, start = rng.integers(0, 10, (9, 128)).astype(np.int32), rng.integers(0, 10, 128).astype(np.int32)
+    args, best = (wall, start, np.zeros(128, np.int32), np.int32(128), np.int32(9)), start
+    for row in wall:
+        left, right = np.pad(best, (1, 0), mode="edge")[:-1], np.pad(best, (0, 1), mode="edge")[1:]
+        best = np.minimum(np.minimum(left, best), right) + row
+    characterize(Launch.on_grid(kernel("pathfinder", SUITES), 1, 128, args, shared=1024))
+    np.testing.assert_array_equal(args[2], best)
+
+
 def test_a_launch_file_has_grid_block_and_shared(tmp_path: Path) -> None:
     (tmp_path / "k.cu").write_text(SOURCE)
     text = 'source = "k.cu"\nkernel = "reversed"\ngrid = [2, 3]\nblock = 32\nshared = 128\n'
@@ -136,9 +182,8 @@ def test_functions_that_devices_inline_keep_arrays_in_registers() -> None:
       turn(a, 512); __syncthreads(); turn(a, 64);
       for (int j = 0; j < 8; j++) x[8 * threadIdx.x + j] = a[j];
     }"""
-    instructions = characterize(Launch.on_grid(kernel("k", text), 1, 8, (np.ones(64, np.float32),))).launch[
-        "instructions"
-    ]
+    launch = Launch.on_grid(kernel("k", text), 1, 8, (np.ones(64, np.float32),))
+    instructions = characterize(launch).launch["instructions"]
     assert "private" not in instructions["loads"]
     assert "div" not in instructions["fp32"]
 
@@ -147,10 +192,8 @@ def test_functions_that_devices_inline_keep_arrays_in_registers() -> None:
 def test_vectors_of_three_by_value_are_of_three(tmp_path: Path, type_: str) -> None:
     source = "__global__ void k(unsigned *x, uint3 a, bool b) { x[0] = b ? a.x + 10 * a.y + 100 * a.z : 0; }"
     (tmp_path / "k.cu").write_text(source)
-    arguments = f"length = 1\n[[arg]]\n{type_}value = [1, 2, 3]\n[[arg]]\nvalue = true\n"
-    (tmp_path / "k.toml").write_text(
-        f'source = "k.cu"\nkernel = "k"\ngrid = 1\nblock = 1\n[[arg]]\n{arguments}'
-    )
+    head = 'source = "k.cu"\nkernel = "k"\ngrid = 1\nblock = 1\n[[arg]]\nlength = 1\n'
+    (tmp_path / "k.toml").write_text(f"{head}[[arg]]\n{type_}value = [1, 2, 3]\n[[arg]]\nvalue = true\n")
     [launch] = launchfile.read(tmp_path / "k.toml")
     characterize(launch)
     assert np.asarray(launch.args[0]).tolist() == [321]
@@ -167,13 +210,7 @@ def test_vectors_of_three_by_value_are_of_three(tmp_path: Path, type_: str) -> N
         ("reversed", 1, 1, None, "<source>: reversed: line 14: the kernel uses dynamic shared memory"),
         ("twice", 1, 1, None, "'twice' may be any of twice(int*), twice(float*)"),
         ("saxpy", 1, 1, None, "'saxpy' is a template, which is named with its arguments: saxpy<T>"),
-        (
-            "other",
-            1,
-            1,
-            None,
-            "templates, which are named with their arguments: saxpy<T>, fill<T, N>, unnamed<class>",
-        ),
+        ("other", 1, 1, None, "named with their arguments: saxpy<T>, fill<T, N>, unnamed<class>"),
         ("saxpy<flot>", 1, 1, None, "the kernels there are: plain, twice(int*), twice(float*), reversed"),
     ],
 )
@@ -181,11 +218,3 @@ def test_bad_launches_are_refused(name: str, grid: int, block: int, shared: int 
     with pytest.raises(CrosscastError) as caught:
         characterize(Launch.on_grid(kernel(name), grid, block, (np.ones(1, np.float32),), shared=shared))
     assert message in str(caught.value)
-
-
-def test_an_error_in_a_kernel_is_told_with_its_line() -> None:
-    broken = kernel(
-        "plain", "__global__ void plain(float *x) {\n  x[0] = missing;\n}\nint main() { no(); }\n"
-    )
-    with pytest.raises(CrosscastError, match=r"<source>:2: error: use of undeclared identifier 'missing'"):
-        parameters(broken.program, "plain")

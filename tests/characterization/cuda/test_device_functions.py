@@ -1,7 +1,7 @@
 """Every device function of CUDA's, against NumPy: one kernel for all that give the same type."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 
 from crosscast.characterization import characterize
 from crosscast.kernel import Kernel, Launch
+from support.cuda_rows import evaluate, operations
 from support.examples import one_in
 
 Array = np.ndarray
@@ -103,21 +104,6 @@ FLOAT: dict[str, Expected] = {
     "__int_as_float(__float_as_int(x))": lambda x, y: x,
     "__uint_as_float(__float_as_uint(x) & 0x7fffffff)": lambda x, y: np.abs(x),
     "__half2float(__float2half(x))": lambda x, y: x.astype(np.float16),
-    "__half2float(__hfma(__float2half(x), __float2half(2.f), __float2half(1.f)))": lambda x, y: (
-        x.astype(np.float16).astype(np.float32) * 2 + 1
-    ).astype(np.float16),
-    "__half2float(hsqrt(__float2half(x)) + (half)1)": lambda x, y: (
-        np.sqrt(x.astype(np.float16)) + np.float16(1)
-    ),
-    "__low2float(__hadd2(__floats2half2_rn(x, y), __float2half2_rn(1)))": lambda x, y: (
-        x.astype(np.float16) + np.float16(1)
-    ),
-    "__half22float2(__hmul2(__floats2half2_rn(x, y), __float2half2_rn(2))).y": lambda x, y: (
-        y.astype(np.float16) * np.float16(2)
-    ),
-    "(float)__hgt(__float2half(x), __float2half(y))": lambda x, y: (
-        x.astype(np.float16) > y.astype(np.float16)
-    ),
 }
 
 DOUBLE: dict[str, Expected] = {
@@ -179,14 +165,12 @@ INTEGER: dict[str, Expected] = {
     "(int)(__brevll((unsigned)a) >> 32)": of_bits(lambda v: int(f"{v:032b}"[::-1], 2)),
     "__mul24(b, b)": lambda a, b: b * b,
     "__umul24(b & 1023, 5)": lambda a, b: (b & 1023) * 5,
-    "__mulhi(a, b)": lambda a, b: [(x * y) >> 32 for x, y in zip(a.tolist(), b.tolist(), strict=True)],
-    "__umulhi(a, b)": lambda a, b: [(x * y) >> 32 for x, y in zip(unsigned(a), unsigned(b), strict=True)],
-    "(int)__mul64hi((long long)a << 32, b)": lambda a, b: [
-        (x << 32) * y >> 64 for x, y in zip(a.tolist(), b.tolist(), strict=True)
-    ],
-    "__hadd(a, b)": lambda a, b: [(x + y) >> 1 for x, y in zip(a.tolist(), b.tolist(), strict=True)],
-    "__rhadd(a, b)": lambda a, b: [(x + y + 1) >> 1 for x, y in zip(a.tolist(), b.tolist(), strict=True)],
-    "__sad(a, b, 3)": lambda a, b: [abs(x - y) + 3 for x, y in zip(a.tolist(), b.tolist(), strict=True)],
+    "__mulhi(a, b)": lambda a, b: a.astype(int) * b >> 32,
+    "__umulhi(a, b)": of_both(lambda x, y: x * y >> 32),
+    "(int)__mul64hi((long long)a << 32, b)": lambda a, b: a.astype(int) * b >> 32,
+    "__hadd(a, b)": lambda a, b: (a.astype(int) + b) >> 1,
+    "__rhadd(a, b)": lambda a, b: (a.astype(int) + b + 1) >> 1,
+    "__sad(a, b, 3)": lambda a, b: np.abs(a.astype(int) - b) + 3,
     "__usad(a, b, 3)": of_both(lambda x, y: abs(x - y) + 3),
     "__byte_perm(a, b, 0x5140)": of_both(lambda x, y: permuted(x, y, 0x5140)),
     "__byte_perm(a, b, 0xc8f3)": of_both(lambda x, y: permuted(x, y, 0xC8F3)),
@@ -219,7 +203,7 @@ INTEGER: dict[str, Expected] = {
     "(int)__int2float_rn(b)": lambda a, b: b,
     "__half2int_rn(__int2half_rn(b))": lambda a, b: b,
     "(int)__half_as_ushort(__ushort_as_half(12345))": lambda a, b: [12345] * N,
-    "__ldg(in + i) + __ldcg(in + i)": lambda a, b: 2 * a.astype(int),
+    "__ldg(a_ + i) + __ldcg(a_ + i)": lambda a, b: 2 * a.astype(int),
     "warpSize + (int)(blockDim.x + gridDim.x + threadIdx.y + blockIdx.z)": lambda a, b: [32 + N + 1] * N,
     "(int)cg::this_thread_block().thread_rank()": lambda a, b: np.arange(N),
     "make_int3(1, a, b).z + make_uchar4(1, 2, 3, 4).w": lambda a, b: b + 4,
@@ -232,27 +216,18 @@ INTEGER: dict[str, Expected] = {
 }
 
 
-def run(rows: list[str], type_: str, first: Array, second: Array) -> dict[str, Array]:
-    names = "a", "b"
-    if type_ != "int":
-        names = "x", "y"
-    lines = "\n".join(f"out[{N} * {k} + i] = {row};" for k, row in enumerate(rows))
-    source = f"""
-        #include <cuda_runtime.h>
-        #include <cuda_fp16.h>
-        #include <cooperative_groups.h>
-        #include <algorithm>
-        #include <cmath>
-        namespace cg = cooperative_groups;
-        __global__ void k(const {type_} *__restrict__ in, const {type_} *second, {type_} *out) {{
-          int i = threadIdx.x;
-          {type_} {names[0]} = in[i], {names[1]} = second[i], p, q;
-          int n;
-          {lines}
-        }}"""
-    out = np.zeros((len(rows), N), first.dtype)
-    characterize(Launch.on_grid(Kernel.from_source(source, "k", form="cuda"), 1, N, (first, second, out)))
-    return dict(zip(rows, out, strict=True))
+HEAD = """
+#include <cuda_fp16.h>
+#include <cooperative_groups.h>
+#include <algorithm>
+#include <cmath>
+namespace cg = cooperative_groups;
+"""
+
+
+def run(rows: Iterable[str], type_: str, names: str, *arrays: Array) -> dict[str, Array]:
+    inputs = dict(zip(names, arrays, strict=True))
+    return evaluate(rows, type_, inputs, HEAD, f"{type_} p, q; int n;")
 
 
 def spelled(real: str, suffix: str) -> dict[str, Expected]:
@@ -264,17 +239,17 @@ OF_FLOAT, OF_DOUBLE = {**spelled("float", "f"), **FLOAT}, {**spelled("double", "
 
 @pytest.fixture(scope="module")
 def floats() -> dict[str, Array]:
-    return run(list(OF_FLOAT), "float", X.astype(np.float32), Y.astype(np.float32))
+    return run(OF_FLOAT, "float", "xy", X.astype(np.float32), Y.astype(np.float32))
 
 
 @pytest.fixture(scope="module")
 def doubles() -> dict[str, Array]:
-    return run(list(OF_DOUBLE), "double", X, Y)
+    return run(OF_DOUBLE, "double", "xy", X, Y)
 
 
 @pytest.fixture(scope="module")
 def integers() -> dict[str, Array]:
-    return run(list(INTEGER), "int", A, B)
+    return run(INTEGER, "int", "ab", A, B)
 
 
 @pytest.mark.parametrize("text", OF_FLOAT)
@@ -311,13 +286,6 @@ ATOMICS: dict[str, tuple[str, str, list[float], list[float]]] = {
     "atomicInc": ("unsigned", "atomicInc(p, 9u)", [0], [4]),
     "atomicDec": ("unsigned", "atomicDec(p, 9u)", [0], [6]),
     "atomicCAS": ("int", "atomicCAS(p, i, i + 1)", [0], [64]),
-    "atomicCAS in a loop": (
-        "unsigned long long",
-        "unsigned long long old = *p, seen;"
-        "do { seen = old; old = atomicCAS(p, seen, seen + 3); } while (old != seen)",
-        [1],
-        [193],
-    ),
     "atomicAnd": ("unsigned", "atomicAnd(p, ~(1u << i % 32))", [2**32 - 1], [0]),
     "atomicOr": ("unsigned", "atomicOr(p, 1u << i % 32)", [0], [2**32 - 1]),
     "atomicXor": ("int", "atomicXor(p, i)", [7], [7]),
@@ -345,25 +313,6 @@ def test_an_atomic(name: str, shared: bool) -> None:
     assert profile.metrics["unique_writes"] == len(before) * (2 if shared else 1)
 
 
-def counted(expression: str) -> dict[str, dict[str, int]]:
-    """Return a thread's operations on integers in an expression of loaded words `a`, `b` and `c`."""
-    source = f"""
-        #include <cuda_runtime.h>
-        __global__ void k(const unsigned *in, unsigned *out) {{
-          int i = threadIdx.x;
-          unsigned a = in[i], b = in[i + 32], c = in[i + 64];
-          out[i] = {expression};
-        }}"""
-    arrays = np.ones(96, np.uint32), np.zeros(32, np.uint32)
-    launch = Launch.on_grid(Kernel.from_source(source, "k", form="cuda"), 1, 32, arrays)
-    kinds = characterize(launch).launch["instructions"]
-    return {
-        name: {kind: times // 32 for kind, times in tree.items()}
-        for name, tree in kinds.items()
-        if name.startswith(("int", "conv"))
-    }
-
-
 ONE_SUM = (
     *(f"{name}(a, b, c)" for name in DOTS),
     *(f"__funnelshift_{kind}(a, b, {count})" for kind, count in product(("l", "r", "lc", "rc"), "c7")),
@@ -376,7 +325,7 @@ ONE_SUM = (
 @pytest.mark.parametrize("expression", one_in(5, ONE_SUM))
 def test_what_devices_do_at_once_costs_a_sum(expression: str) -> None:
     """Dot products and permutations of bytes, and shifts of two words, are an instruction of 32 bits each."""
-    assert counted(expression) == {"int32": {"add": 1}}
+    assert operations(expression, "unsigned", "abc") == {"int32": {"add": 1}}
 
 
 def test_vectors_of_hip_have_operators_element_by_element() -> None:

@@ -64,19 +64,11 @@ struct Pair { std::vector<int> p; };
 __device__ float bad(float x) { return undefined_thing(x); }
 __device__ float calls_bad(float x) { return bad(x) + 1; }
 float of_host(float x) { return x; }
-extern __device__ float elsewhere(float);
-struct V { __device__ virtual float f() { return 1; } };
-struct W : V { __device__ float f() override { return 2; } };
 __global__ void good(float *x) { x[0] = 1; }
 __global__ void calls(float *x) { x[0] = calls_bad(x[1]); }
 __global__ void pairs(float *x, Pair *p) { p[0] = p[1]; }
 __global__ void host(float *x) { x[0] = of_host(x[0]); }
-__global__ void ptx(float *x) { asm("mov.u32 %0, %%laneid;" : "=l"(x[0])); }
-__global__ void dynamic(float *x) { good<<<1, 1>>>(x); }
-__global__ void linked(float *x) { x[0] = elsewhere(x[0]); }
-__global__ void heap(float *x) { float *y = (float *)malloc(4); y[0] = x[0]; free(y); }
 __global__ void made(float *x) { int *p = new int; x[0] = *p; }
-__global__ void virtuals(float *x) { V v; W w; V *p = x[0] > 0 ? &v : &w; x[0] = p->f(); }
 template <class T> __global__ void field(T *x) { x->field = 1; }
 template <class T, int n> __global__ void put(T *x) { x[0] = n; }
 template <class T> void launches(T *x) { put<T, 7><<<1, 1>>>(x); }
@@ -94,35 +86,26 @@ REFUSALS = {
     "calls": "k.cu:3: error: use of undeclared identifier 'undefined_thing'",
     "pairs": "Pair was left out: k.cu:2: error: no template named 'vector' in namespace 'std' "
     "(headers that were not found: vector)",
-    "host": "k.cu:12: error: use of undeclared identifier 'of_host' (of_host is a function of the host)",
-    "ptx": "line 13: inline assembly (PTX: mov.u32) is not supported",
-    "dynamic": "line 14: a kernel launch in device code (dynamic parallelism) is not supported",
-    "linked": "line 6: the device function elsewhere is defined nowhere (separate compilation)",
-    "heap": "line 16: allocating memory in a kernel (malloc, new) is not supported",
-    "made": "line 17: allocating memory in a kernel (malloc, new) is not supported",
-    "virtuals": "line 18: a call through a function pointer is not supported",
-    "field<int>": "k.cu:19: error: member reference base type 'int' is not a structure or union",
+    "host": "k.cu:9: error: use of undeclared identifier 'of_host' (of_host is a function of the host)",
+    "made": "line 10: allocating memory in a kernel (malloc, new) is not supported",
+    "field<int>": "k.cu:11: error: member reference base type 'int' is not a structure or union",
     "put<int>": "expected a value for each of put<T, n>",
     "both<int>": "2 kernel templates are named both: expected parameters of one, as in both<int>(int*)",
     "both<int>(long*)": "2 kernel templates are named both: expected parameters of one, as in",
-    "broken<int>": "k.cu:29: error: use of undeclared identifier 'undefined_thing'",
+    "broken<int>": "k.cu:21: error: use of undeclared identifier 'undefined_thing'",
     "none": "named with their arguments: field<T>, put<T, n>, reads<T, R>, applies<f>, both<T>, broken<T>; "
     "headers that were not found: vector",
 }
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    path = tmp_path_factory.mktemp("kernels") / "k.cu"
-    path.write_text(FILE)
-    return Program(FILE.encode(), "cuda", Path("k.cu"))
+PROGRAM = Program(FILE.encode(), "cuda", Path("k.cu"))
 
 
 @pytest.mark.parametrize(("name", "message"), REFUSALS.items())
-def test_a_bad_kernel_is_refused_with_its_reason(name: str, message: str, program: Program) -> None:
+def test_a_bad_kernel_is_refused_with_its_reason(name: str, message: str) -> None:
     arguments = (np.zeros(8, np.float32), np.zeros(8, np.float32))[: 2 if name == "pairs" else 1]
     with pytest.raises(CrosscastError) as caught:
-        characterize(Launch.on_grid(Kernel(program, name), 1, 1, arguments))
+        characterize(Launch.on_grid(Kernel(PROGRAM, name), 1, 1, arguments))
     assert message in str(caught.value)
 
 
@@ -137,11 +120,11 @@ def test_a_bad_kernel_is_refused_with_its_reason(name: str, message: str, progra
         ("both<float>(float*)", 1),
     ],
 )
-def test_the_others_of_a_file_run(name: str, value: int, program: Program) -> None:
+def test_the_others_of_a_file_run(name: str, value: int) -> None:
     x = np.zeros(1, np.float32)
-    characterize(Launch.on_grid(Kernel(program, name), 1, 1, (x,)))
+    characterize(Launch.on_grid(Kernel(PROGRAM, name), 1, 1, (x,)))
     assert x[0] == value
-    assert "put<float, 7>" in frontend.kernel_names(program)
+    assert "put<float, 7>" in frontend.kernel_names(PROGRAM)
 
 
 DIALECT = {
@@ -154,6 +137,7 @@ DIALECT = {
     "x[threadIdx.x] = __shfl_down(threadIdx.x, 1) + __shfl_xor(threadIdx.x, 2) + __shfl(threadIdx.x, 3);": 6,
     "x[0] = N;": 5,
     "x[0] = twice(8);": 16,
+    "x[0] = search * ftz * fmad;": 60,  # Macros with names of options
     "half2 h = __floats2half2_rn(1.5f, 2); x[0] = __low2float(__hadd2(h, h));": 3,
     "x[0] = 0;\n#pragma unroll COUNT\n for (int i = 0; i < COUNT; i++) x[0] += i;": 6,
 }
@@ -170,18 +154,11 @@ enum {{ N = 5 }};
 static __forceinline__ __device__ __host__ int twice(int n) {{ return 2 * n; }}
 __global__ void __launch_bounds__(256, 2) k(float *x) {{ if (threadIdx.x < 4) {{ {body} }} }}
 """
-    program = Program(source.encode("latin-1"), "cuda", standard=standard)
+    options = ("-Dsearch=3", "-Dftz=4", "-Dfmad=5")
+    program = Program(source.encode("latin-1"), "cuda", options=options, standard=standard)
     x = np.zeros(4, np.float32)
     characterize(Launch.on_grid(Kernel(program, "k"), 1, 1 if "shfl" not in body else 4, (x,)))
     assert x[0] == DIALECT[body]
-
-
-def test_macros_with_names_of_options_are_defined() -> None:
-    options = ("-Dsearch=3", "-Dftz=4", "-Dfmad=5")
-    program = Program(b"__global__ void k(float *x) { x[0] = search * ftz * fmad; }", "cuda", options=options)
-    x = np.zeros(1, np.float32)
-    characterize(Launch.on_grid(Kernel(program, "k"), 1, 1, (x,)))
-    assert x[0] == 60
 
 
 def test_a_refusal_names_the_included_file(tmp_path: Path) -> None:
@@ -193,12 +170,8 @@ def test_a_refusal_names_the_included_file(tmp_path: Path) -> None:
 
 
 def test_a_source_in_latin_1_is_a_text(tmp_path: Path) -> None:
-    for name, text in {
-        "k.cl": "kernel void k() {} // \xe9",
-        "k.cu": "__global__ void k() {} // \xe9",
-    }.items():
-        (tmp_path / name).write_bytes(text.encode("latin-1"))
-        assert frontend.kernel_names(Program.from_file(tmp_path / name)) == ("k",)
+    (tmp_path / "k.cl").write_bytes("kernel void k() {} // \xe9".encode("latin-1"))
+    assert frontend.kernel_names(Program.from_file(tmp_path / "k.cl")) == ("k",)
 
 
 RUN, PREDICT = Command.of("characterize"), Command.of("predict time")
@@ -223,19 +196,15 @@ int main(int argc, char **argv) {
   mm<<<dim3(1 << 2, 0x10), dim3(BLOCK / 2)>>>(x, y, -7 % 3);
 }
 """
+HOST = Program(SOURCE.encode(), "cuda")
 
 
 @pytest.fixture(scope="module")
-def host_program() -> Program:
-    return Program(SOURCE.encode(), "cuda")
+def launches() -> list[HostLaunch]:
+    return find_launches(preprocess(HOST))
 
 
-@pytest.fixture(scope="module")
-def launches(host_program: Program) -> list[HostLaunch]:
-    return find_launches(preprocess(host_program))
-
-
-def test_constants_tell_sizes(launches: list[HostLaunch]) -> None:
+def test_constants_tell_sizes_and_allocations_arguments(launches: list[HostLaunch]) -> None:
     assert [(each.line, each.kernel, each.grid, each.block, each.shared) for each in launches] == [
         (14, "saxpy<float>", (8,), (128,), None),
         (16, "mm", (32, 2), (32, 8), 12),
@@ -243,15 +212,12 @@ def test_constants_tell_sizes(launches: list[HostLaunch]) -> None:
         (18, "mm", (4, 16), (64,), None),
     ]
     assert [each.unknown for each in launches] == [(), (), ("n",), ()]
-
-
-def test_allocations_and_constants_tell_arguments(host_program: Program, launches: list[HostLaunch]) -> None:
-    found = [argument_texts(each, parameters(host_program, each.kernel)) for each in launches]
-    assert found == [
-        ["float:1024:uniform", "float:2048:uniform", "float=2.0", "int=1024"],
-        ["float:1024:uniform", "float:2048:uniform", None],
-        ["float:1024:uniform", None, None],
-        ["float:1024:uniform", "float:2048:uniform", "int=-1"],
+    buffers = ["float:1024:uniform", "float:2048:uniform"]
+    assert [argument_texts(each, parameters(HOST, each.kernel)) for each in launches] == [
+        [*buffers, "float=2.0", "int=1024"],
+        [*buffers, None],
+        [buffers[0], None, None],
+        [*buffers, "int=-1"],
     ]
 
 
@@ -265,10 +231,7 @@ def test_a_first_profile_needs_no_launch_file(tmp_path: Path, capsys: Output) ->
     ]
     forecast = PREDICT.answer(capsys, path, "--devices", "gtx1080")
     assert [each["kernel"] for each in forecast["kernels"]] == ["saxpy<float>", "mm"]
-    times = [each["devices"][0]["time_s"] for each in forecast["kernels"]]
-    (application,) = forecast["applications"]
-    assert application["application"] == "app"
-    assert application["devices"][0]["time_s"] == pytest.approx(sum(times), rel=0.02)
+    assert [each["application"] for each in forecast["applications"]] == ["app"]
     assert main(["predict", "time", str(path), "--devices", "gtx1080", "--kernel", "mm"]) == 0
     assert "left out of the launches in host code: line 16: mm (n); line 17: mm (" in capsys.readouterr().err
     path.write_text(SOURCE.replace("-7 % 3", "n").replace("2.0f, N", "2.0f, n"))
@@ -286,6 +249,4 @@ def test_launches_are_listed(tmp_path: Path, capsys: Output) -> None:
     assert "mm<<<dim3(1 << 2, 0x10)," in listed
     assert "  --kernel mm --grid 32,2 --block 32,8 --shared 12 --arg float:1024:uniform" in listed
     assert "  not known: n, unknown, steps" in listed
-    rows = RUN.answer(capsys, path, "--launches")
-    assert rows[2]["grid"] is None
-    assert rows[3]["unknown"] == []
+    assert RUN.answer(capsys, path, "--launches")[2]["grid"] is None

@@ -9,6 +9,7 @@ import pytest
 from crosscast.characterization import characterize
 from crosscast.errors import CrosscastError
 from crosscast.kernel import Kernel, Launch
+from crosscast.profile import Profile
 
 N = 64
 RNG = np.random.default_rng(0)
@@ -117,12 +118,9 @@ CASES |= {
 }  # fmt: skip
 
 
-def ran(source: str, kernel: str, *arguments: Array, blocks: int = 1) -> Any:
-    return characterize(
-        Launch.on_grid(
-            Kernel.from_source(source, kernel, form="cuda"), blocks, arguments[0].size // blocks, arguments
-        )
-    )
+def ran(source: str, *arguments: Any, items: int = N, blocks: int = 1, kernel: str = "k") -> Profile:
+    launched = Kernel.from_source(source, kernel, form="cuda")
+    return characterize(Launch.on_grid(launched, blocks, items, arguments))
 
 
 def test_instructions_do_as_defined() -> None:
@@ -137,12 +135,9 @@ def test_instructions_do_as_defined() -> None:
       {rows}
     }}"""
     out = np.zeros((len(CASES), N), np.uint32)
-    ran(source, "k", A, B, C, F, G, POSITION, LENGTH, out)
+    ran(source, A, B, C, F, G, POSITION, LENGTH, out)
     for found, (name, (_, expected)) in zip(out, CASES.items(), strict=True):
-        assert (
-            found.tolist()
-            == expected.astype(expected.dtype).view({2: np.uint16, 4: np.uint32}[expected.itemsize]).tolist()
-        ), name
+        assert found.tolist() == expected.view(f"u{expected.itemsize}").tolist(), name
 
 
 def test_approximations_are_close() -> None:
@@ -155,7 +150,7 @@ def test_approximations_are_close() -> None:
       o[128 + threadIdx.x] = y;
     }"""
     out = np.zeros((3, N), np.float32)
-    ran(source, "k", F, out)
+    ran(source, F, out)
     assert out == pytest.approx(np.array([np.exp2(F), 1 / F, np.sqrt(np.log2(F + 1))]), rel=1e-5)
 
 
@@ -175,14 +170,12 @@ def test_carries_pass_through_an_asm() -> None:
     }"""
     x, y = np.concatenate([A, B]), np.concatenate([C, A])
     out = np.zeros((10, N), np.uint32)
-    characterize(Launch.on_grid(Kernel.from_source(source, "k", form="cuda"), 1, N, (x, y, out)))
+    ran(source, x, y, out)
     for i in range(N):
         first, second = (int(v[i]) | int(v[N + i]) << 32 for v in (x, y))
         product = int(A[i]) * int(C[i]) + int(B[i]) * ((1 << 32) + 1)
         for row, value in ((0, first + second), (3, first - second), (6, product)):
-            assert [int(word) for word in out[row : row + 3, i]] == [
-                value >> 32 * k & 0xFFFFFFFF for k in range(3)
-            ]
+            assert out[row : row + 3, i].tolist() == [value >> 32 * k & 0xFFFFFFFF for k in range(3)]
 
 
 BIG = """
@@ -209,13 +202,12 @@ __global__ void looped(unsigned *x, int n) {
 
 def test_carries_pass_from_asm_to_asm() -> None:
     x, y, out = np.concatenate([A, B, C, A]), np.concatenate([C, C, A, B]), np.zeros((N, 5), np.uint32)
-    kernel = Kernel.from_source(BIG, "k", form="cuda")
-    characterize(Launch.on_grid(kernel, 1, N, (x, y, out, np.int32(0))))
+    ran(BIG, x, y, out, np.int32(0))
     for i in range(N):
         first, second = (sum(int(w) << 32 * k for k, w in enumerate(v[4 * i : 4 * i + 4])) for v in (x, y))
         assert sum(int(word) << 32 * k for k, word in enumerate(out[i])) == first + second
     with pytest.raises(CrosscastError, match=r"looped: line 6: a carry of another block of code"):
-        characterize(Launch.on_grid(Kernel.from_source(BIG, "looped", form="cuda"), 1, 1, (A, np.int32(N))))
+        ran(BIG, A, np.int32(N), items=1, kernel="looped")
 
 
 PLAIN = """__global__ void k(const float4 *x, float4 *y, int *h, const int *n) {
@@ -243,8 +235,7 @@ def test_memory_is_counted_as_that_of_the_same_cpp() -> None:
     for source in (PLAIN, ASSEMBLY):
         x, y = np.arange(1024, dtype=np.float32), np.zeros(1024, np.float32)
         counts, of = np.zeros(4, np.int32), np.arange(256, dtype=np.int32)
-        kernel = Kernel.from_source(source, "k", form="cuda")
-        profiles.append(characterize(Launch.on_grid(kernel, 4, 64, (x, y, counts, of))))
+        profiles.append(ran(source, x, y, counts, of, blocks=4))
         assert (y == x).all()
         assert counts.tolist() == [64] * 4
     assert profiles[0].metrics == profiles[1].metrics
@@ -302,4 +293,4 @@ def test_asynchronous_copies_find_shared_memory_by_32_bits(tiles: str) -> None:
 def test_other_instructions_are_refused_by_name(statement: str, named: str) -> None:
     source = f"// the\n__global__ void k(unsigned *x, double *y) {{\n{statement}}}"
     with pytest.raises(CrosscastError, match=rf"line 3: inline assembly \(PTX: {named}\) is not supported"):
-        ran(source, "k", A, F.astype(np.float64))
+        ran(source, A, F.astype(np.float64))

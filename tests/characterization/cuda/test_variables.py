@@ -147,25 +147,19 @@ def test_a_fetch_of_an_object_counts_as_one_of_a_reference() -> None:
     assert of_object.launch["work"]["global_bytes"] == of_reference.launch["work"]["global_bytes"]
 
 
+BYTES = Image(ROWS.astype(np.uint8), "R")
+MODES = "d.readMode = cudaReadModeNormalizedFloat; d.readMode = cudaReadModeElementType;"
+
+
 @pytest.mark.parametrize(
     ("kernel", "images", "host", "message"),
     [
         ("flat", (ROWS,), "", r"line 2: the kernel reads texels of 4 bytes .* found no image"),
-        ("flat", (Image(ROWS.astype(np.uint8), "R"),), "", "line 2: .* found 1 bytes"),
+        ("flat", (BYTES,), "", "line 2: .* found 1 bytes"),
         ("chosen", (FLAT, FLAT), "", "line 8: .* found no argument"),
-        (
-            "flat",
-            (FLAT,),
-            f"{LINEAR}Clamp; d.filterMode = cudaFilterModePoint;",
-            "line 2: .* several settings",
-        ),
+        ("flat", (FLAT,), f"{LINEAR}Clamp; d.filterMode = cudaFilterModePoint;", "line 2: .* several set"),
         ("flat", (FLAT,), "d.normalizedCoords = unknown;", "line 2: .* several settings"),
-        (
-            "flat",
-            (Image(ROWS.astype(np.uint8), "R"),),
-            "d.readMode = cudaReadModeNormalizedFloat; d.readMode = cudaReadModeElementType;",
-            "line 2: .* several settings",
-        ),
+        ("flat", (BYTES,), MODES, "line 2: .* several settings"),
     ],
 )
 def test_texels_that_an_object_has_not_are_refused(
@@ -175,23 +169,18 @@ def test_texels_that_an_object_has_not_are_refused(
         fetched(kernel, ", 1", host, *images)
 
 
-BAD: dict[str, tuple[str, dict[str, Argument], str]] = {
-    "unknown": (
-        "weigh",
-        {"m": np.int32(1)},
-        "the program has no variable 'm'; it has n, weights",
-    ),
-    "too large": ("weigh", {"n": np.int64(1)}, "variable n: expected at most 4 bytes, found 8"),
-    "no texels": ("fetch", {}, "line 15: the kernel reads the texture line, whose texels are missing"),
-    "null": ("weigh", {"n": None}, "variable n: expected a value, a buffer or an image"),
-}
+BAD: list[tuple[str, dict[str, Argument], str]] = [
+    ("weigh", {"m": np.int32(1)}, "the program has no variable 'm'; it has n, weights"),
+    ("weigh", {"n": np.int64(1)}, "variable n: expected at most 4 bytes, found 8"),
+    ("fetch", {}, "line 15: the kernel reads the texture line, whose texels are missing"),
+    ("weigh", {"n": None}, "variable n: expected a value, a buffer or an image"),
+]
 
 
-@pytest.mark.parametrize(("name", "variables", "message"), BAD.values(), ids=BAD)
+@pytest.mark.parametrize(("name", "variables", "message"), BAD)
 def test_bad_values_are_refused(name: str, variables: dict[str, Argument], message: str) -> None:
-    with pytest.raises(CrosscastError) as caught:
+    with pytest.raises(CrosscastError, match=message):
         run(name, **variables)
-    assert message in str(caught.value)
 
 
 def test_a_launch_file_has_variables(tmp_path: Path) -> None:

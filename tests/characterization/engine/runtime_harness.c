@@ -25,12 +25,11 @@ CALL struct context *new_context(u64 data, u64 nbytes, u64 counters) {
   c->histories = calloc(1, sizeof *c->histories);
   c->histories->table = calloc(TABLE, 8), c->histories->past = 1;
   c->spreads = calloc(2, sizeof *c->spreads);
-  c->counts = calloc(1, 8), c->dynamic = calloc(16, 8), c->exchange = calloc(16, MAX_ITEMS);
+  c->counts = calloc(1, 8), c->dynamic = calloc(16, 8);
   return c;
 }
 
 CALL u64 *table_of(struct context *c) { cc_end_history(c->histories); return c->histories->table; }
-CALL u64 *exchange_of(struct context *c) { return c->exchange; }
 CALL void lead(struct context *c, const u8 *bits, u64 n) { for (u64 i = 0; i < n; i++) cc_lead_outcome(c, 0, bits[i]); }
 CALL void fold_lead(struct context *c, u64 items) { cc_fold_lead(c, items); }
 CALL void fold_row(struct context *c, const u8 *row, u64 n) { cc_fold_row(c->histories, row, n); }
@@ -80,5 +79,3 @@ CALL u64 touch_rows(struct context *c, const u32 (*lines)[64], u64 rows, u64 mos
   return c->n_touches;
 }
 CALL u64 unsampled(struct context *c) { return c->unsampled; }
-
-CALL void collective(struct context *c, u32 operation, u32 type, u64 n) { cc_collective(c, operation, type, n); }

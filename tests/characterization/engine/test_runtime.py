@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,8 +21,8 @@ from crosscast.characterization import toolchain
 from crosscast.characterization.engine import layout, runtime_objects
 from crosscast.characterization.engine.messages import render
 from crosscast.errors import EnvironmentFault
+from support.examples import examples
 
-WINDOW = layout.WINDOW
 LOW, FLAGS = (1 << 30) - 1, 3 << 30
 READ, WRITE = 1, 2
 
@@ -38,7 +37,7 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     made.write_bytes(toolchain.clang(runtime_objects.arguments("-O1"), HARNESS.read_bytes(), HARNESS.name))
     toolchain.link_shared([made, *runtime_objects.objects(COLLECTIVES)], library)
     loaded = ctypes.CDLL(str(library))
-    for name in ("new_context", "table_of", "exchange_of"):
+    for name in ("new_context", "table_of"):
         getattr(loaded, name).restype = ctypes.c_void_p
     for name in ("history_bytes", "guard", "reduced", "logged"):
         getattr(loaded, name).restype = ctypes.c_uint64
@@ -62,29 +61,14 @@ class Thread:
         arguments = [ctypes.c_uint64(v) if isinstance(v, int) else v for v in values]
         return int(getattr(self.runtime, name)(ctypes.c_void_p(self.context), *arguments) or 0)
 
-    def words(self, name: str, count: int) -> npt.NDArray[np.uint64]:
-        address = self.call(name)
-        return np.ctypeslib.as_array((ctypes.c_uint64 * count).from_address(address))
-
     def histories(self) -> dict[int, int]:
-        table = self.words("table_of", layout.TABLE_BYTES // 8)
-        return {int(i): int(table[i]) for i in np.flatnonzero(table)}
+        table = (ctypes.c_uint64 * (layout.TABLE_BYTES // 8)).from_address(self.call("table_of"))
+        return {pattern: n for pattern, n in enumerate(table) if n}
 
 
 @pytest.fixture
 def thread(runtime: ctypes.CDLL) -> Thread:
     return Thread(runtime)
-
-
-def traced(outcomes: Sequence[int]) -> Counter[int]:
-    """How often each sequence of outcomes, behind a leading 1, ends at each outcome."""
-    counts: Counter[int] = Counter()
-    for end in range(len(outcomes)):
-        pattern = 1
-        for bit in outcomes[max(end - WINDOW, 0) : end + 1]:
-            pattern = pattern << 1 | bit
-        counts[pattern] += 1
-    return counts
 
 
 def test_layout_is_that_of_generated_code(runtime: ctypes.CDLL) -> None:
@@ -95,39 +79,41 @@ def test_layout_is_that_of_generated_code(runtime: ctypes.CDLL) -> None:
     assert layout.MemoryRegion._fields == tuple(layout.words("region"))
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("length", [1, 3, 15, 40, 1500])
-def test_outcomes_of_a_segment_that_ran_once_are_those_of_every_work_item(
-    thread: Thread, seed: int, length: int
-) -> None:
-    chance = random.Random(seed)
-    trace = []
-    for _ in range(3):  # three segments: the room for outcomes is used again
-        bits = chance.choices((0, 1), (1, 1 + seed), k=length)
-        items = chance.choice((1, 2, 7, 33))
-        thread.call("lead", bytes(bits), length)
-        thread.call("fold_lead", items)
-        trace += bits * items
+def traced(outcomes: Sequence[int]) -> Counter[int]:
+    """How often each sequence of outcomes, behind a leading 1, ends at each outcome."""
+    counts: Counter[int] = Counter()
+    for end in range(len(outcomes)):
+        pattern = 1
+        for bit in outcomes[max(end - layout.WINDOW, 0) : end + 1]:
+            pattern = pattern << 1 | bit
+        counts[pattern] += 1
+    return counts
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_outcomes_are_counted_one_by_one_in_whatever_form_they_come(thread: Thread, seed: int) -> None:
+    chance, trace, stay = random.Random(seed), [], seed % 2
+    rows = [[bit for _ in range(20) for bit in [chance.choice((0, 1, 2))] * chance.randrange(1, 20)]]
+    rows += [chance.choices((0, 1, 2, 255), k=n) for n in (3, 40, 61)]
+    rows += [[bit] * n for bit in (0, 1, 2) for n in (2, 33)]
+    for _ in range(80):
+        length, times = chance.choice((0, 1, 2, 3, 15, 16, 17, 30, 300)), chance.choice((1, 2, 7, 33))
+        match chance.randrange(3):
+            case 0:  # Those of a segment that ran once are those of every work-item
+                bits = chance.choices((0, 1), (1, 1 + seed), k=length) or [1]
+                thread.call("lead", bytes(bits), len(bits))
+                thread.call("fold_lead", times)
+                trace += bits * times
+            case 1:
+                for _ in range(times):
+                    thread.call("leave_loop", length, stay)
+                trace += ([stay] * length + [1 - stay]) * times
+            case 2:  # Those of a row's work-items that came by
+                first = chance.randrange(len(rows))
+                for row in (rows * 2)[first : first + times % 4 + 1]:
+                    thread.call("fold_row", bytes(row), len(row))
+                    trace += [bit for bit in row if bit < 2]
     assert thread.histories() == traced(trace)
-
-
-@pytest.mark.parametrize("stay", [0, 1])
-def test_loops_that_repeat_are_counted_like_any_others(thread: Thread, stay: int) -> None:
-    chance = random.Random(stay)
-    trace = []
-    for _ in range(40):
-        length = chance.choice((0, 1, 2, 16, 17, 30))
-        for _ in range(chance.choice((1, 2, 9))):
-            thread.call("leave_loop", length, stay)
-            trace += [stay] * length + [1 - stay]
-    assert thread.histories() == traced(trace)
-
-
-def test_a_row_leaves_out_work_items_that_did_not_come_by(thread: Thread) -> None:
-    chance = random.Random(1)
-    row = [bit for _ in range(60) for bit in [chance.choice((0, 1, 2, 255))] * chance.randrange(1, 40)]
-    thread.call("fold_row", bytes(row), len(row))
-    assert thread.histories() == traced([bit for bit in row if bit < 2])
 
 
 def test_values_are_logged_however_many_differ(thread: Thread) -> None:
@@ -149,9 +135,9 @@ def add(thread: Thread, amount: int) -> int:
 
 def test_a_counter_filled_by_known_and_unknown_accesses_does_not_overflow(thread: Thread) -> None:
     total = 0
-    for amount in (1 << 20, (1 << 29) - 9, (1 << 29) - 9, 3, 1 << 28, (1 << 29) + 5):
-        overflow = add(thread, amount)
-        assert not overflow
+    # At first as many as a work-group may make between two looks at the counters.
+    for amount in (LOW - (1 << 20), 1 << 20, (1 << 29) - 9, (1 << 29) - 9, 3, 1 << 28, (1 << 29) + 5):
+        assert not add(thread, amount)
         total += amount
         for _ in range(5):
             thread.call("count_dynamic", thread.data + 1, READ)
@@ -161,23 +147,10 @@ def test_a_counter_filled_by_known_and_unknown_accesses_does_not_overflow(thread
     assert thread.call("reduced", 11 + 2, total) == 1  # as one granule of 4 bytes
     assert thread.call("reduced", 10, total) == 1  # and as one block of 1024
     assert int(thread.counters[0]) & FLAGS == FLAGS
+    assert thread.call("guard", LOW) == 1  # More than a counter holds are told
 
 
-def test_known_accesses_leave_room_for_unknown_ones(thread: Thread) -> None:
-    # As many as a work-group may make between two looks at the counters.
-    thread.counters[0] = 1 << 20 | 1 << 30
-    thread.call("count_dynamic", thread.data, READ)
-    thread.call("count_dynamic", thread.data, READ)
-    assert add(thread, LOW - (1 << 20)) == 0
-    assert thread.call("reduced", 11 + 2, LOW + 2) == 1
-
-
-def test_more_accesses_than_a_counter_holds_are_told(thread: Thread) -> None:
-    assert thread.call("guard", LOW - (1 << 20)) == 0
-    assert thread.call("guard", LOW) == 1
-
-
-@pytest.mark.parametrize("most", range(16, 40))
+@pytest.mark.parametrize("most", range(16, 40, 3))
 def test_a_sampled_line_is_touched_once_by_each_row_even_if_room_is_made_meanwhile(
     thread: Thread, most: int
 ) -> None:
@@ -186,25 +159,6 @@ def test_a_sampled_line_is_touched_once_by_each_row_even_if_room_is_made_meanwhi
     unsampled = thread.call("unsampled") & 0xFFFFFFFF
     sampled = (lines + 1) * np.uint32(0x9E3779B1) & np.uint32(unsampled) == 0
     assert kept == sum(len(set(row[chosen])) for row, chosen in zip(lines, sampled, strict=True))
-
-
-INTEGERS = [np.int32, np.uint32, np.int64, np.uint64]
-REDUCE, SCAN_EXCLUSIVE, SCAN_INCLUSIVE = 3, 4, 5
-
-
-@pytest.mark.parametrize("type_", INTEGERS)
-def test_sums_of_a_work_group_wrap_around(thread: Thread, type_: type[np.integer[Any]]) -> None:
-    values = np.random.default_rng(3).integers(np.iinfo(type_).max // 2, np.iinfo(type_).max, 50, type_)
-    sums = np.cumsum(values, dtype=type_)
-    exchange = thread.words("exchange_of", 100).view(type_).reshape(50, -1)
-    for what, expected in (
-        (REDUCE, np.full(50, sums[-1])),
-        (SCAN_INCLUSIVE, sums),
-        (SCAN_EXCLUSIVE, np.concatenate([np.zeros(1, type_), sums[:-1]])),
-    ):
-        exchange[:, 0] = values
-        thread.call("collective", what, INTEGERS.index(type_), 50)
-        assert (exchange[:, 0] == expected).all()
 
 
 FOLDER = Path(runtime_objects.__file__).with_name("runtime")
@@ -219,11 +173,8 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     runtime_objects.start.cache_clear()
 
 
-def test_every_unit_is_compiled() -> None:
+def test_every_unit_is_compiled_that_of_collectives_where_they_are_used() -> None:
     assert len(set(runtime_objects.objects(COLLECTIVES))) == len(list(FOLDER.glob("*.c")))
-
-
-def test_what_only_collectives_need_is_compiled_for_them() -> None:
     assert len(runtime_objects.objects(COLLECTIVES)) == len(runtime_objects.objects()) + 1
 
 
@@ -232,12 +183,6 @@ def test_numpy_is_not_imported_beside_the_compiler() -> None:
     subprocess.run(
         [sys.executable, "-c", f"import sys, {module}; assert 'numpy' not in sys.modules"], check=True
     )
-
-
-def test_what_is_in_the_cache_is_not_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = runtime_objects.objects()
-    monkeypatch.setattr(toolchain, "clang", pytest.fail)
-    assert runtime_objects.objects() == there
 
 
 def test_only_what_did_not_come_with_the_package_is_compiled(
@@ -255,6 +200,7 @@ def test_only_what_did_not_come_with_the_package_is_compiled(
     monkeypatch.setattr(runtime_objects, "_instructions", lambda: ("-mtune=generic",))
     assert {path.parent for path in runtime_objects.objects()} == {empty_cache}
     runtime_objects.build(for_others=False)
+    monkeypatch.setattr(toolchain, "clang", pytest.fail)
     assert set((empty_cache / "built").iterdir()) == set(runtime_objects.objects(COLLECTIVES))
 
 
@@ -292,47 +238,43 @@ def int32(value: int) -> tuple[str, bytes]:
     return "i32", struct.pack("<i", value)
 
 
-@given(FLAGS_PRINTF, WIDTH, PRECISION, st.sampled_from("fFeEgGaA"), st.floats(-1e200, 1e200) | st.floats())
-def test_floats_are_as_in_c(flags: str, width: str, precision: str, conversion: str, value: float) -> None:
+Printed = tuple[str, tuple[str, bytes], object]
+"""A conversion, its argument in a kernel, and in C."""
+REALS = st.builds(
+    lambda conversion, value: (conversion, double(value), ctypes.c_double(value)),
+    st.sampled_from("fFeEgGaA"),
+    st.floats(-1e200, 1e200) | st.floats(),
+)
+WHOLE = st.builds(
+    lambda conversion, value: (conversion, int32(value), ctypes.c_int32(value)),
+    st.builds(str.__add__, st.sampled_from(["", "h", "hh"]), st.sampled_from("diouxX")),
+    st.integers(-(2**31), 2**31 - 1),
+)
+LONG = st.builds(
+    lambda conversion, value: (f"l{conversion}", ("i64", struct.pack("<q", value)), ctypes.c_int64(value)),
+    st.sampled_from("diouxX"),
+    st.integers(-(2**63), 2**63 - 1),
+)
+TEXTS = st.binary(max_size=20).map(lambda data: bytes(byte & 0x7F for byte in data))
+PRINTED = REALS | WHOLE | LONG | TEXTS.map(lambda text: ("s", ("ptr", text), ctypes.c_char_p(text)))
+
+
+@examples(400, fast=100)
+@given(FLAGS_PRINTF, WIDTH, PRECISION, PRINTED)
+def test_numbers_and_texts_are_printed_as_in_c(flags: str, width: str, precision: str, what: Printed) -> None:
+    conversion, argument, native = what
+    flags = flags.replace("0", "") if conversion == "s" else flags
     specification = f"%{flags}{width}{precision}{conversion}"
-    assert render(specification.encode(), [double(value)]) == c_printf(specification, ctypes.c_double(value))
-
-
-@given(FLAGS_PRINTF, WIDTH, PRECISION, st.sampled_from("diouxX"), st.integers(-(2**31), 2**31 - 1))
-def test_integers_are_as_in_c(flags: str, width: str, precision: str, conversion: str, value: int) -> None:
-    specification = f"%{flags}{width}{precision}{conversion}"
-    assert render(specification.encode(), [int32(value)]) == c_printf(specification, ctypes.c_int(value))
-
-
-@given(st.sampled_from(["hh", "h", "l"]), st.sampled_from("diouxX"), st.integers(-(2**63), 2**63 - 1))
-def test_length_modifiers_are_those_of_c(length: str, conversion: str, value: int) -> None:
-    specification = f"%{length}{conversion}"
-    kind, argument, layout = (
-        ("i64", ctypes.c_int64(value), "<q") if length == "l" else ("i32", ctypes.c_int32(value), "<i")
-    )
-    data = struct.pack(layout, argument.value)
-    assert render(specification.encode(), [(kind, data)]) == c_printf(specification, argument)
-
-
-@given(FLAGS_PRINTF.filter(lambda flags: "0" not in flags), WIDTH, PRECISION, st.binary(max_size=20))
-def test_strings_end_at_zero_and_the_precision(flags: str, width: str, precision: str, data: bytes) -> None:
-    specification = f"%{flags}{width}{precision}s"
-    text = bytes(byte & 0x7F for byte in data)
-    assert render(specification.encode(), [("ptr", text)]) == c_printf(specification, ctypes.c_char_p(text))
-
-
-def test_the_examples_of_the_specification() -> None:
-    f4 = ("<4 x float>", struct.pack("<4f", 1, 2, 3, 4))
-    uc4 = ("<4 x i8>", bytes([0xFA, 0xFB, 0xFC, 0xFD]))
-    s3 = ("<3 x i32>", struct.pack("<3I", 0x400, 0x401, 0x402))
-    assert render(b"f4 = %2.2v4hlf\n", [f4]) == "f4 = 1.00,2.00,3.00,4.00\n"
-    assert render(b"uc4 = %#v4hhx\n", [uc4]) == "uc4 = 0xfa,0xfb,0xfc,0xfd\n"
-    assert render(b"unsigned int3 = %#v3hlx\n", [s3]) == "unsigned int3 = 0x400,0x401,0x402\n"
+    assert render(specification.encode(), [argument]) == c_printf(specification, native)
 
 
 @pytest.mark.parametrize(
     ("specification", "value", "text"),
     [
+        # Examples of the specification
+        ("%2.2v4hlf", ("<4 x float>", struct.pack("<4f", 1, 2, 3, 4)), "1.00,2.00,3.00,4.00"),
+        ("%#v4hhx", ("<4 x i8>", bytes([0xFA, 0xFB, 0xFC, 0xFD])), "0xfa,0xfb,0xfc,0xfd"),
+        ("%#v3hlx", ("<3 x i32>", struct.pack("<3I", 0x400, 0x401, 0x402)), "0x400,0x401,0x402"),
         ("%v2hd", ("<2 x i16>", struct.pack("<2h", -1, 7)), "-1,7"),
         ("%v2ld", ("<2 x i64>", struct.pack("<2q", -1, 1 << 40)), "-1,1099511627776"),
         ("%v4hhd", ("<4 x i8>", bytes([255, 0, 1, 128])), "-1,0,1,-128"),
@@ -350,25 +292,17 @@ def test_vectors_are_printed_by_element(specification: str, value: tuple[str, by
     assert render(specification.encode(), [value]) == text
 
 
-def test_characters_pointers_and_percent_signs() -> None:
-    address = ("ptr addrspace(1)", struct.pack("<Q", 0xBEEF))
-    assert (
-        render(b"%c%-3c|%3c 100%% %p", [int32(65), int32(66), int32(67), address]) == "AB  |  C 100% 0xbeef"
-    )
-
-
-def test_characters_that_make_up_one_code_point_are_joined() -> None:
-    assert render(b"%c%c", [int32(0xC3), int32(0xA9)]) == "é"
-
-
-def test_signed_zeros_infinities_and_nans() -> None:
-    values = [double(-0.0), double(-math.inf), double(math.nan)]
-    assert render(b"%g %05f %5F", values) == "-0  -inf   NAN"
-
-
 @pytest.mark.parametrize(
     ("specification", "values", "text"),
     [
+        (
+            "%c%-3c|%3c 100%% %p",
+            [*map(int32, (65, 66, 67)), ("ptr addrspace(1)", struct.pack("<Q", 0xBEEF))],
+            "AB  |  C 100% 0xbeef",
+        ),
+        ("%c%c", [int32(0xC3), int32(0xA9)], "é"),
+        ("%g %05f %5F", [*map(double, (-0.0, -math.inf, math.nan))], "-0  -inf   NAN"),
+        # Undefined calls
         ("%d %d", [int32(1)], "1 %d"),
         ("%y %d", [int32(1)], "%y 1"),
         ("%", [], "%"),
@@ -388,7 +322,7 @@ def test_signed_zeros_infinities_and_nans() -> None:
         ("%d", [("i32", b"")], ""),
     ],
 )
-def test_undefined_calls_are_printed(specification: str, values: list[tuple[str, bytes]], text: str) -> None:
+def test_every_call_is_printed(specification: str, values: list[tuple[str, bytes]], text: str) -> None:
     assert render(specification.encode(), values) == text
 
 
