@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import crosscast
 from crosscast import Kernel, Local
 from crosscast.devices.catalogue import device_named
-from crosscast.devices.launch_work import amounts_of
 from crosscast.devices.roofline import verdicts_of
 from crosscast.profile import Profile
 from support.examples import one_in
@@ -102,12 +101,9 @@ def test_an_async_copy_is_an_event_an_element_a_side(type_: str, nbytes: int) ->
     out, a = zeros(32 * nbytes, np.uint8), np.arange(20 * nbytes).astype(np.uint8)
     dtype = {"uchar": np.uint8, "int": np.int32, "float3": np.float32, "double2": np.float64}[type_]
     profile = launch(source, 16, 4, out.view(dtype), a.view(dtype))
-    reads: list[Address] = []
-    writes: list[Address] = []
-    for group in range(4):
-        for n in range(8):
-            reads += [("a", nbytes * (group + 2 * n)), ("t", nbytes * n)]
-            writes += [("t", nbytes * n), ("o", nbytes * (8 * group + n))]
+    each, local = [*product(range(4), range(8))], [("t", nbytes * n) for n in range(8)] * 4
+    reads: list[Address] = [*(("a", nbytes * (group + 2 * n)) for group, n in each), *local]
+    writes: list[Address] = [*(("o", nbytes * (8 * group + n)) for group, n in each), *local]
     _check(profile, reads, writes, global_accesses=0, local_accesses=0)
     elements = a.reshape(20, nbytes)
     expected = np.concatenate([elements[group : group + 16 : 2] for group in range(4)])
@@ -117,28 +113,14 @@ def test_an_async_copy_is_an_event_an_element_a_side(type_: str, nbytes: int) ->
 # -- counters
 
 
-def test_counters_of_single_bytes_do_not_overflow() -> None:
-    source = """kernel void k(global uchar *b, int n) {
-      volatile global uchar *p = b;
-      for (int i = 0; i < n; i++) p[i % 3] = p[5];
-    }"""
+def test_counters_do_not_overflow() -> None:
+    source = "kernel void k(volatile global uchar *b, int n) { for (int i = 0; i < n; i++) b[i % 3] = b[5]; }"
     profile = launch(source, 10, 2, zeros(8, np.uint8), np.int32(1000), threads=2)
-    _check(
-        profile,
-        [("b", 5)] * 10_000,
-        [("b", i % 3) for i in range(1000)] * 10,
-        local_memory_address_entropy_3=0,
-    )
-
-
-def test_counters_of_two_bytes_do_not_overflow() -> None:
-    source = """kernel void k(global short *b, int n) {
-      volatile global short *p = b;
-      for (int i = 0; i < n; i++) p[0] += 1;
-    }"""
+    writes: list[Address] = [("b", i % 3) for i in range(1000)] * 10
+    _check(profile, [("b", 5)] * 10_000, writes, local_memory_address_entropy_3=0)
+    source = "kernel void k(volatile global short *b, int n) { for (int i = 0; i < n; i++) b[0] += 1; }"
     profile = launch(source, 4, 1, zeros(4, np.int16), np.int32(20_000))
-    assert profile.metrics["footprint_90"] == profile.metrics["total_memory_footprint"] == 1
-    assert profile.metrics["total_reads"] == profile.metrics["total_writes"] == 80_000
+    _check(profile, [("b", 0)] * 80_000, [("b", 0)] * 80_000)
 
 
 def test_unaligned_accesses_of_ir_count_by_their_first_byte() -> None:
@@ -160,19 +142,11 @@ define spir_kernel void @k(ptr addrspace(1) %o) {
 
 
 _MANY = 1 << 12
+_DOES = [*product(("read", "write"), ("float", "double", "int4")), ("add", "float")]
+_SPANS = [(0, 1500), (700, 1500), (_MANY, 1), (_MANY, 2), (1000, 40000)]
 
 
-@pytest.mark.parametrize(
-    ("does", "hot_span", "threads"),
-    one_in(
-        9,
-        product(
-            [*product(("read", "write"), ("float", "double", "int4")), ("add", "float")],
-            [(0, 1500), (700, 1500), (_MANY, 1), (_MANY, 2), (1000, 40000)],
-            [1, 3],
-        ),
-    ),
-)
+@pytest.mark.parametrize(("does", "hot_span", "threads"), one_in(9, product(_DOES, _SPANS, [1, 3])))
 def test_accesses_that_data_scatter(does: tuple[str, str], hot_span: tuple[int, int], threads: int) -> None:
     (verb, type_), (hot, span) = does, hot_span
     # Some addresses far more often than a byte counts, others rarely, most never.
@@ -183,31 +157,20 @@ def test_accesses_that_data_scatter(does: tuple[str, str], hot_span: tuple[int, 
         "write": "a[x[i]] = o[0];",
         "add": "atomic_add((global int *)a + x[i], 1);",
     }[verb]
-    source = f"""kernel void k(global {type_} *o, global {type_} *a, global const int *x) {{
-      int i = get_global_id(0);
-      {body}
-    }}"""
+    parameters = f"global {type_} *o, global {type_} *a, global const int *x"
+    source = f"kernel void k({parameters}) {{ int i = get_global_id(0); {body} }}"
     dtype, width = {"float": (np.float32, 1), "double": (np.float64, 1), "int4": (np.int32, 4)}[type_]
     nbytes = width * np.dtype(dtype).itemsize
     out, a = zeros(_MANY * width, dtype), zeros(span * width, dtype)
     profile = launch(source, _MANY, 64, out, a, x, threads=threads)
-    index = [("x", 4 * i) for i in range(_MANY)]
-    scattered = [("a", nbytes * int(i)) for i in x]
-    if verb == "read":
-        _check(profile, scattered + index, [("o", nbytes * i) for i in range(_MANY)])
-    elif verb == "write":
-        _check(profile, [("o", 0)] * _MANY + index, scattered)
-    else:
-        _check(profile, scattered + index, scattered)
+    index: list[Address] = [("x", 4 * i) for i in range(_MANY)]
+    scattered: list[Address] = [("a", nbytes * int(i)) for i in x]
+    given: list[Address] = [("o", nbytes * i) for i in range(_MANY)]
+    reads = [("o", 0)] * _MANY if verb == "write" else scattered
+    _check(profile, [*reads, *index], given if verb == "read" else scattered)
 
 
 SOURCE = """
-kernel void saxpy(global const float *x, global float *y) { int i = get_global_id(0); y[i] += 2 * x[i]; }
-
-kernel void copy1(global const uchar *x, global uchar *y) { int i = get_global_id(0); y[i] = x[i]; }
-kernel void copy4(global const uchar *x, global uchar *y)
-{ int i = get_global_id(0); vstore4(vload4(i, x), i, y); }
-kernel void copy16(global const uchar16 *x, global uchar16 *y) { int i = get_global_id(0); y[i] = x[i]; }
 
 kernel void windows(global const float *x, global float *y, int step)
 { int i = get_global_id(0); y[i] = dot(vload4(0, x + i * step), (float4)1); }
@@ -254,13 +217,6 @@ def test_the_most_used_address_of_atomics_is_known(values: list[int], threads: i
     assert found == {"written": 4 * np.count_nonzero(bins), "lines": lines, "most": 2 * bins.max()}
 
 
-@pytest.mark.parametrize("name", ["copy1", "copy4", "copy16"])
-def test_they_do_not_depend_on_the_width_of_accesses(name: str) -> None:
-    data, out = np.zeros(32768, np.uint8), np.zeros(32768, np.uint8)
-    made = characterized(name, data, out, items=32768 // int(name.removeprefix("copy")))
-    assert distinct(made) == {"global": {"read": 32768, "written": 32768}}
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("checked", [False, True])
 @pytest.mark.parametrize("step", [0, 1, 2, 3, 4, 5, 9, 70, 300])
@@ -271,24 +227,15 @@ def test_windows_that_overlap_count_their_bytes_once(step: int, checked: bool, t
     assert distinct(made) == {"global": {"read": expected, "written": 4 * ITEMS}}
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_accesses_anywhere_count_their_bytes_once(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    extent = int(random.integers(64, 1 << 15))
+@pytest.mark.parametrize("extent", [64, 900, 5000, 1 << 15])
+def test_accesses_anywhere_count_their_bytes_once(extent: int) -> None:
+    random = np.random.default_rng(extent)
     where = random.integers(0, extent, ITEMS).astype(np.int32)
     x, y = np.ones(extent + 4, np.float32), np.zeros(extent + 4, np.float32)
     made = characterized("scattered", x, y, where, threads=1)
     read = union(4 * where, 16) + 4 * ITEMS
     written = union(4 * where[np.arange(ITEMS) % 3 > 0], 8)
     assert distinct(made) == {"global": {"read": read, "written": written}}
-
-
-def test_what_is_read_and_written_is_moved_twice() -> None:
-    made = characterized("saxpy", np.ones(ITEMS, np.float32), np.ones(ITEMS, np.float32))
-    assert distinct(made) == {"global": {"read": 8 * ITEMS, "written": 4 * ITEMS}}
-    (verdict,) = verdicts_of([made], [device_named("gtx1080")]).verdicts
-    assert verdict.amounts.unique_bytes == 12 * ITEMS
-    assert verdict.intensity == pytest.approx(2 / 12)
 
 
 def test_local_memory_is_apart() -> None:
@@ -299,7 +246,6 @@ def test_local_memory_is_apart() -> None:
         "local": {"read": 256, "written": 256},
         "atomics": {"written": 256, "lines": 2, "most": 64},
     }
-    amounts = amounts_of(made)
-    assert amounts is not None
-    assert amounts.unique_bytes == ITEMS * 64 + 512
-    assert amounts.unique_bytes <= amounts.accessed_bytes
+    # What is read and written is moved twice.
+    (verdict,) = verdicts_of([made], [device_named("gtx1080")]).verdicts
+    assert verdict.amounts.unique_bytes == ITEMS * 64 + 512 <= verdict.amounts.accessed_bytes

@@ -19,29 +19,18 @@ from crosscast.profile import METRICS
 
 @pytest.mark.parametrize(
     ("counts", "expected"),
-    [
-        ([], 0),
-        ([1], 1),
-        ([90, 10], 1),
-        ([89, 11], 2),
-        ([10] * 10, 9),
-        ([1] * 11, 10),  # ceil(9.9) = 10
-        ([0, 0, 5], 1),
-    ],
+    [([], 0), ([1], 1), ([90, 10], 1), ([89, 11], 2), ([10] * 10, 9), ([1] * 11, 10), ([0, 0, 5], 1)],
 )
 def test_the_fewest_counts_that_reach_90_percent_rounded_up(counts: list[int], expected: int) -> None:
     assert covering(counts) == expected
     assert covering_histogram(Counter(counts)) == expected
 
 
-def test_coverage_is_exact_where_doubles_are_not() -> None:
+def test_coverage_is_exact_where_doubles_are_not_and_takes_no_more_equal_counts_than_needed() -> None:
     total = 10**18 + 1
     goal = -(-9 * total // 10)
     assert covering([goal, total - goal]) == 1
     assert covering([goal - 1, total - goal + 1]) == 2
-
-
-def test_coverage_takes_only_as_many_equal_counts_as_needed() -> None:
     assert covering_histogram({2: 10**12, 1: 10**12}) == 10**12 + 7 * 10**11
 
 
@@ -92,43 +81,30 @@ def test_medians_of_even_numbers_are_means_of_the_middle(histogram: dict[int, in
 # -- memory
 
 
-def test_entropy_of_equal_counts_is_their_logarithm() -> None:
-    assert formulas.entropy_bits({7: 1024}) == 10
-    assert formulas.entropy_bits({5: 1}) == 0
-    assert formulas.entropy_bits({}) == 0
-
-
-def test_entropy_of_unequal_counts() -> None:
-    # 1/2, 1/4, 1/8, 1/8
-    assert formulas.entropy_bits({4: 1, 2: 1, 1: 2}) == pytest.approx(1.75, rel=1e-15)
-
-
-def test_ratios_of_nothing_are_absent() -> None:
-    found = formulas.memory_metrics(Counts())
-    assert found["unique_read_write_ratio"] is None
-    assert found["reread_ratio"] is None
-    assert found["rewrite_ratio"] is None
-    assert found["global_memory_address_entropy"] == 0
+def test_entropies_and_ratios_of_small_counts() -> None:
+    assert [formulas.entropy_bits(each) for each in ({7: 1024}, {5: 1}, {})] == [10, 0, 0]
+    assert formulas.entropy_bits({4: 1, 2: 1, 1: 2}) == pytest.approx(1.75, rel=1e-15)  # 1/2, 1/4, 1/8, 1/8
+    nothing = formulas.memory_metrics(Counts())
+    assert nothing["global_memory_address_entropy"] == 0
+    assert {nothing[name] for name in ("unique_read_write_ratio", "reread_ratio", "rewrite_ratio")} == {None}
 
 
 # -- control
 
 
-@pytest.mark.parametrize(("patterns", "entropy"), [({1: 1 << 16}, 1), ({3: 4}, 2 / 16)])
-def test_yokota_entropy_of_patterns_equally_frequent(patterns: dict[int, int], entropy: float) -> None:
-    assert formulas.yokota_entropy([Outcomes(patterns=patterns)]) == pytest.approx(entropy, rel=1e-14)
+def test_entropies_of_branches() -> None:
+    def yokota(*branches: Outcomes) -> float:
+        return formulas.yokota_entropy(branches)
 
-
-def test_entropies_of_several_branches_are_weighted() -> None:
-    branches = [Outcomes(patterns={10: 2}), Outcomes(patterns={60: 1})]
-    assert formulas.yokota_entropy(branches) == pytest.approx((20 * 1 + 60 * 0) / 80 / 16, rel=1e-14)
+    assert yokota(Outcomes(patterns={1: 1 << 16})) == pytest.approx(1, rel=1e-14)
+    assert yokota(Outcomes(patterns={3: 4})) == pytest.approx(2 / 16, rel=1e-14)
+    # Several are weighted.
+    several = yokota(Outcomes(patterns={10: 2}), Outcomes(patterns={60: 1}))
+    assert several == pytest.approx((20 * 1 + 60 * 0) / 80 / 16, rel=1e-14)
     assert formulas.linear_entropy([Outcomes(10, 100), Outcomes(0, 100)]) == 2 * 10 / 200
     assert formulas.linear_entropy([Outcomes(8, 16)]) == 1
-
-
-def test_fewer_than_17_outcomes_tell_nothing() -> None:
-    assert formulas.linear_entropy([Outcomes(patterns={2: 1})]) == 0
-    assert formulas.yokota_entropy([Outcomes()]) == 0
+    # Fewer than 17 outcomes tell nothing.
+    assert formulas.linear_entropy([Outcomes(patterns={2: 1})]) == yokota(Outcomes()) == 0
 
 
 def test_all_metrics_come_in_the_order_of_the_table() -> None:
@@ -148,10 +124,7 @@ OF_CONSTANTS = "getelementptr inbounds nuw (i8, ptr addrspace(3) @x.y, i64 4)"
         ("load volatile i32, ptr addrspace(1) %x, align 4", "i32:; ptr addrspace(1): %x"),
         ("load ptr addrspace(1), ptr %x, align 8", "ptr addrspace(1):; ptr: %x"),
         ('store atomic i32 1, ptr %p syncscope("a, b") release, align 4', "i32: 1; ptr: %p"),
-        (
-            "atomicrmw volatile add ptr addrspace(1) %p, i32 1 monotonic, align 4",
-            "ptr addrspace(1): %p; i32: 1",
-        ),
+        ("atomicrmw volatile add ptr %p, i32 1 monotonic, align 4", "ptr: %p; i32: 1"),
         ("cmpxchg weak ptr %p, i32 %a, i32 0 acq_rel monotonic, align 4", "ptr: %p; i32: %a; i32: 0"),
         ('br i1 %c, label %"a, b", label %b', 'i1: %c; label: %"a, b"; label: %b'),
         (
@@ -195,24 +168,14 @@ def test_arguments_of_a_call_have_attributes() -> None:
     assert call.uses() == {"%0", "%s", "%n"}
 
 
-def test_calls_without_a_name() -> None:
+def test_calls_without_a_name_labels_and_constants() -> None:
     assert Instruction('call i32 asm "@f()", "=r"()', "call", "i32").callee == ""
     assert Instruction("call void %f(i32 1)", "call").callee == ""
-
-
-def test_labels_are_no_values() -> None:
     branch = Instruction("br i1 %c, label %a, label %b", "br")
     branch.retarget("%a", "%b")
     assert (branch.targets, branch.successors, branch.uses()) == (["%b", "%b"], ["%b"], frozenset({"%c"}))
-
-
-def test_an_expression_of_constants_is_an_instruction() -> None:
     text = "getelementptr i8, ptr addrspace(4) addrspacecast (ptr addrspace(3) @x to ptr addrspace(4)), i64 4"
-    _, base, _ = Instruction(text, "getelementptr", "ptr addrspace(4)").operands
-    cast = base.constant_expression
+    cast = Instruction(text, "getelementptr", "ptr addrspace(4)").operands[1].constant_expression
     assert cast is not None
-    assert (cast.opcode, cast.type, cast.text) == (
-        "addrspacecast",
-        "ptr addrspace(4)",
-        "addrspacecast ptr addrspace(3) @x to ptr addrspace(4)",
-    )
+    assert cast.type == "ptr addrspace(4)"
+    assert cast.text == "addrspacecast ptr addrspace(3) @x to ptr addrspace(4)"

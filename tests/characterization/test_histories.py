@@ -3,7 +3,8 @@
 Work-groups that wait for each other run one after another, and all of them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from crosscast.kernel import Kernel, Launch
 from crosscast.profile import Profile
 from support import random_kernels
 from support.examples import one_in
-from support.launching import ints, launch, zeros
+from support.launching import launch, zeros
 from support.random_kernels import RandomKernel
 from support.reference import branch_metrics, memory_metrics, published_entropies, same_metrics
 
@@ -75,20 +76,14 @@ def _nothing_uniform(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("slow", "seed", "level"),
-    one_in(
-        7,
-        [
-            (slow, seed, "-O3" if seed > 205 else "-Oz")
-            for slow in (_record_each, _nothing_uniform)
-            for seed in (200, 201, 202, 203, 204, 206, 210)
-        ],
-    ),
+    ("slow", "seed"),
+    one_in(7, product((_record_each, _nothing_uniform), range(200, 207))),
 )
 def test_shortcuts_change_no_metric(
-    slow: Callable[[pytest.MonkeyPatch], None], seed: int, level: str, monkeypatch: pytest.MonkeyPatch
+    slow: Callable[[pytest.MonkeyPatch], None], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random_kernel = random_kernels.make(seed)
+    level = "-O3" if seed > 204 else "-Oz"
     quick = _profile(random_kernel, level).metrics
     slow(monkeypatch)
     run._build.cache_clear()
@@ -99,39 +94,20 @@ def test_shortcuts_change_no_metric(
 # -- branches of every kind, written out
 
 
-def _check(source: str, outcomes: dict[Any, list[list[bool]]], groups: Sequence[int], *args: Any) -> None:
-    found = launch(source, groups[0] * groups[1], groups[1], *args, options=["-O0"]).metrics
-    by_group = {branch: dict(enumerate(histories_)) for branch, histories_ in outcomes.items()}
-    assert same_metrics(found, branch_metrics(by_group)) == {}
-
-
-def test_a_long_loop_saturates_its_history() -> None:
-    _check(
-        "kernel void k(global int *o, int n) {\n  int s = 0;\n"
-        "  for (int i = 0; i < n; i++) s += i;\n  o[get_global_id(0)] = s;\n}",
-        {"for": [([True] * 1000 + [False]) * 5] * 2},
-        (2, 5),
-        zeros(10),
-        np.int32(1000),
-    )
-
-
-def test_groups_with_fewer_outcomes_than_a_window_add_nothing() -> None:
-    source = (
-        "kernel void k(global const int *a, global int *o) { int i = get_global_id(0); if (a[i]) o[i] = 1; }"
-    )
-    metrics = launch(source, 150, 15, ints(150) % 2, zeros(150), options=["-O0"]).metrics
-    assert metrics["unique_branches"] == 1
-    assert metrics["yokota_branch_entropy"] == 0
-    assert metrics["average_linear_branch_entropy"] == 0
-
-
-def test_a_switch_is_no_conditional_branch() -> None:
-    source = """kernel void k(global int *o) {
-      int i = get_global_id(0);
-      switch (i % 3) { case 0: o[i] = 4; break; case 1: o[i] = 9; break; default: o[i] = -i; }
-    }"""
-    assert launch(source, 30, 10, zeros(30), options=["-O0"]).metrics["unique_branches"] == 0
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("int s = 0; for (int j = 0; j < n; j++) s += j; o[i] = s;", [([True] * 1000 + [False]) * 15] * 10),
+        ("if (i % 2) o[i] = 1;", [[False, True] * 7 + [False], [True, False] * 7 + [True]] * 5),
+        ("switch (i % 3) { case 0: o[i] = 4; break; case 1: o[i] = 9; break; default: o[i] = -i; }", None),
+    ],
+    ids=["a long loop saturates its history", "groups with fewer outcomes than a window", "a switch"],
+)
+def test_branches_written_out(body: str, expected: list[list[bool]] | None) -> None:
+    source = f"kernel void k(global int *o, int n) {{ int i = get_global_id(0); {body} }}"
+    found = launch(source, 150, 15, zeros(150), np.int32(1000), options=["-O0"]).metrics
+    outcomes = {} if expected is None else {"branch": dict(enumerate(expected))}
+    assert same_metrics(found, branch_metrics(outcomes)) == {}
 
 
 BLOCKS, THREADS = 24, 32

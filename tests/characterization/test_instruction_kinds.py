@@ -8,7 +8,6 @@ import pytest
 import crosscast
 from crosscast import Kernel, Local
 from crosscast.characterization import run
-from crosscast.characterization.instrumentation.instruction_kinds import describe
 from crosscast.kernel import Launch
 
 ITEMS = 32
@@ -18,14 +17,8 @@ DECLARED = (
 
 
 def arguments() -> list[Any]:
-    return [
-        np.ones(ITEMS, np.float32),
-        np.ones(ITEMS, np.int32),
-        np.ones(ITEMS),
-        np.ones(4 * ITEMS, np.float32),
-        Local(4 * ITEMS),
-        np.ones(ITEMS, np.float32),
-    ]
+    arrays = [np.ones(ITEMS, dtype) for dtype in ("f4", "i4", "f8")]
+    return [*arrays, np.ones(4 * ITEMS, np.float32), Local(4 * ITEMS), np.ones(ITEMS, np.float32)]
 
 
 def kernel(body: str) -> Kernel:
@@ -100,6 +93,7 @@ def test_an_operation_counts_by_type_once_an_element(row: tuple[str, str, str, i
     assert counted[group][kind] == times * ITEMS
 
 
+INVARIANT = {"div_by_invariant": 81}
 LOOP = "for (int j = 0; j < 9; j++) { %s }"
 
 
@@ -111,17 +105,8 @@ LOOP = "for (int j = 0; j < 9; j++) { %s }"
         ("int x = b[i], y = a[i]; b[i] = 7 / x + 8 % x + 7 % y;", {"div_by_variable": 3}),
         ("int x = b[i], y = 0; " + LOOP % "y += (y + j) / x;" + "b[i] = y;", {"div_by_invariant": 9}),
         ("int y = 0; " + LOOP % "y += 9 / (j + b[y]);" + "b[i] = y;", {"div_by_variable": 9}),
-        (
-            "int x = b[i], y = 0; " + LOOP % ("x += j; " + LOOP % "y += (y + j) / x;") + "b[i] = y;",
-            {"div_by_invariant": 81},
-        ),
+        (f"int x = b[i], y = 0; {LOOP % ('x++; ' + LOOP % 'y += (y + j) / x;')} b[i] = y;", INVARIANT),
         # What is the same each time is computed once.
-        (
-            "int n = b[i], y = 0;\n#pragma unroll\n"
-            + LOOP % "y += b[(int)get_group_id(0) % n + j];"
-            + "b[i] = y;",
-            {"div_by_variable": 1},
-        ),
         ("int n = b[i], y = 0; " + LOOP % "y += b[(int)get_group_id(0) % n + j];" + "b[i] = y;", {}),
     ],
 )
@@ -188,23 +173,8 @@ def test_each_instruction_has_one_kind(body: str) -> None:
 def test_functions_of_the_program_are_calls() -> None:
     source = """__attribute__((noinline)) float f(float x) { return x * 2; }
       kernel void k(global float *a) { a[get_global_id(0)] = f(a[get_global_id(0)]); }"""
-    found = crosscast.characterize(
-        Kernel.from_source(source, "k"), global_size=8, local_size=8, args=[np.ones(8, np.float32)]
-    )
+    found = crosscast.characterize(Kernel.from_source(source, "k"), 8, 8, [np.ones(8, np.float32)])
     assert found.launch["instructions"]["calls"] == 2 * 8  # and returns
-    counts = found.launch["instructions"]
-
-    def total(entry: Any) -> int:
-        return sum(map(total, entry.values())) if isinstance(entry, dict) else int(entry)
-
-    assert total(counts) == found.metrics["total_instruction_count"]
-
-
-def test_kinds_are_told_in_order_and_vectors_by_element() -> None:
-    assert describe({("fp32.add", 4): 3, ("fp32.add", 1): 2, ("free", 1): 7}) == {
-        "fp32": {"add": 14},
-        "free": 7,
-    }
 
 
 def test_integers_that_serve_addresses_and_loops_alone_are_indexing() -> None:
@@ -218,10 +188,10 @@ def test_integers_that_serve_addresses_and_loops_alone_are_indexing() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param("a[b[i] ^ 5] = 1;", id="computed from what was loaded"),
-        pytest.param("b[i] = (int)i ^ 5;", id="stored"),
-        pytest.param("a[i] = (float)((int)i ^ 5);", id="computed with"),
-        pytest.param("if (((int)i ^ 5) > 7) a[i] = 1;", id="decides which way is taken, not how often"),
+        "a[b[i] ^ 5] = 1;",  # Computed from what was loaded
+        "b[i] = (int)i ^ 5;",
+        "a[i] = (float)((int)i ^ 5);",
+        "if (((int)i ^ 5) > 7) a[i] = 1;",  # Decides which way is taken, not how often
     ],
 )
 def test_integers_that_serve_anything_else_are_operations(body: str) -> None:

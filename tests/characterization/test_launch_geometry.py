@@ -49,22 +49,16 @@ def test_local_memory_is_as_declared() -> None:
     }"""
     found = geometry(source, 8, 8, np.zeros(8, np.float32), Local(100), Local(32))
     assert found["local_bytes"] == {"static": 12 + 40, "arguments": 132}
-    assert geometry(PLAIN, 8, 8, np.zeros(8, np.float32), standard="2.0")["local_bytes"] == {
-        "static": 0,
-        "arguments": 0,
-    }
-
-
-def test_dynamic_shared_memory_is_an_argument() -> None:
+    none = geometry(PLAIN, 8, 8, np.zeros(8, np.float32), standard="2.0")
+    assert none["local_bytes"] == {"static": 0, "arguments": 0}
     source = """extern __shared__ float t[];
       __global__ void k(float *a) { __shared__ float s[4];
         s[threadIdx.x % 4] = a[threadIdx.x]; t[threadIdx.x] = 1; __syncthreads();
         a[threadIdx.x] = t[0] + s[1]; }"""
-    launch = crosscast.Launch(
-        Kernel.from_source(source, "k", form="cuda"), (8,), (8,), (np.zeros(8, np.float32),), shared=64
-    )
-    found = crosscast.characterize(launch)
-    assert found.launch["geometry"]["local_bytes"] == {"static": 16, "arguments": 64}
+    kernel = Kernel.from_source(source, "k", form="cuda")
+    launch = crosscast.Launch.on_grid(kernel, 1, 8, (np.zeros(8, np.float32),), shared=64)
+    shared = crosscast.characterize(launch).launch["geometry"]["local_bytes"]
+    assert shared == {"static": 16, "arguments": 64}
 
 
 @pytest.mark.parametrize(
@@ -76,9 +70,8 @@ def test_dynamic_shared_memory_is_an_argument() -> None:
         ("float4 x = vload4(0, a); vstore4(x, 1, a);", 4),
         # Four values live across the barrier, and behind it the address to which the first one goes.
         (
-            "float p = a[0], q = a[1], r = a[2], s = a[3]; barrier(CLK_GLOBAL_MEM_FENCE);"
-            " a[8] = p; a[9] = q; a[10] = r; a[11] = s;",
-            4 + 2,
+            "float p = a[0], q = a[1], r = a[2], s = a[3]; barrier(1); a[8] = p; a[9] = q; a[10] = r; a[11] = s;",
+            6,
         ),
     ],
 )
@@ -90,10 +83,8 @@ def test_registers_are_the_most_values_that_live_at_once(body: str, registers: i
 
 
 def test_private_arrays_are_counted_apart() -> None:
-    source = (
-        "kernel void k(global int *a) { int t[10]; for (int i = 0; i < 10; i++) t[(i * a[i]) % 10] = i;"
-        " a[0] = t[a[3]]; }"
-    )
+    body = "int t[10]; for (int i = 0; i < 10; i++) t[(i * a[i]) % 10] = i; a[0] = t[a[3]];"
+    source = f"kernel void k(global int *a) {{ {body} }}"
     assert geometry(source, 1, 1, np.ones(16, np.int32))["private_bytes"] == 40
 
 
@@ -133,19 +124,20 @@ def test_what_may_have_changed_is_not_loaded_again(between: str) -> None:
 
 
 READS = [
+    # Parts of a load of sixteen bytes
     ("for (int k = 0; k < n; k++) p += s[16 * i + k];", 4, 100),
     ("for (int k = 4; k < n; k++) p += s[(i & 12) + k];", 4, 96),
     ("for (int k = 0; k < n; k++) p += ((double *)s)[2 * i + k];", 8, 100),
     ("p = s[4 * i] + s[4 * i + 3] * s[4 * i + 1] - s[4 * i + 2];", 4, 4),
-    ("for (int k = 0; k < n; k++) p += s[16 * k + i];", 4, 0),
-    ("for (int k = 0; k < n; k++) p += s[17 * i + k];", 4, 0),
-    ("for (int k = 1; k < n; k++) p += s[16 * i + k];", 4, 0),
-    ("for (int k = 0; k < n; k++) p += s[a[k] < 2 ? k : i];", 4, 0),
-    ("for (int k = 0; k < n; k++) { p += s[16 * i + k]; s[300] = p; }", 4, 0),
-    ("for (int k = 0; k < n; k++) p += ((volatile float *)s)[16 * i + k];", 4, 0),
+    # No such parts
+    *((f"for (int k = {first}; k < n; k++) {what}", 4, 0) for first, what in (
+        (0, "p += s[16 * k + i];"), (0, "p += s[17 * i + k];"), (1, "p += s[16 * i + k];"),
+        (0, "p += s[a[k] < 2 ? k : i];"), (0, "{ p += s[16 * i + k]; s[300] = p; }"),
+        (0, "p += ((volatile float *)s)[16 * i + k];"),
+    )),
     ("p = s[4 * i] + s[4 * i + 1] + s[4 * i + 2];", 4, 0),
     ("p = s[4 * i] + s[4 * i + 3]; s[1] = p; p += s[4 * i + 1] + s[4 * i + 2];", 4, 0),
-]
+]  # fmt: skip
 """What is read of local memory, of elements of so many bytes, and how many loads are parts of another."""
 READERS = "".join(
     f"""__global__ void k{number}(float *a, int n) {{
@@ -165,10 +157,8 @@ def test_loads_of_local_memory_that_are_parts_of_sixteen_bytes_are_known(row: tu
     _, nbytes, parts = row
     options = ["-O1", "-fno-unroll-loops"]
     kernel = Kernel.from_source(READERS, f"k{READS.index(row)}", form="cuda", options=options)
-    made = crosscast.characterize(
-        kernel, global_size=8, local_size=8, args=[np.ones(1024, np.float32), np.int32(100)]
-    )
-    classes = made.launch["instructions"]
+    args = (np.ones(1024, np.float32), np.int32(100))
+    classes = crosscast.characterize(kernel, 8, 8, args).launch["instructions"]
     assert classes.get("consecutive", {}).get("local", {}) == ({str(nbytes): 8 * parts} if parts else {})
 
 

@@ -5,6 +5,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -15,13 +16,13 @@ from hypothesis import strategies as st
 
 import crosscast
 from crosscast.characterization import run
+from crosscast.characterization.engine import child
 from crosscast.characterization.engine.arguments import shared_empty
 from crosscast.characterization.engine.counts import Counts, Outcomes
 from crosscast.characterization.engine.layout import CLASSES
 from crosscast.characterization.metrics import compute_metrics, instruction_mix, windows
 from crosscast.data.profiles import read_parquet, write_parquet
 from crosscast.kernel import Kernel, Launch
-from crosscast.profile import MetricValue, Profile
 from crosscast.results import to_json
 from support import random_kernels
 from support.examples import examples, one_in
@@ -31,7 +32,7 @@ from support.random_kernels import RandomKernel
 _few = settings(examples(8, fast=3), derandomize=True, database=None)
 _seeds = st.integers(0, 11)  # few, so that most examples of most laws are the same ones
 
-Metrics = Mapping[str, MetricValue]
+Metrics = Mapping[str, Any]
 
 
 @functools.cache
@@ -50,30 +51,25 @@ def _run(random_kernel: RandomKernel, threads: int = 1, **options: Any) -> tuple
     return profile.metrics, compute.call_args.args[0]
 
 
-def _number(value: MetricValue) -> float:
-    assert value is not None
-    return value
-
-
 @_few
 @given(_seeds)
 def test_metrics_keep_their_bounds(seed: int) -> None:
     metrics, _ = _plain(seed)
-    accesses = _number(metrics["total_reads"]) + _number(metrics["total_writes"])
-    footprint = _number(metrics["total_memory_footprint"])
-    assert _number(metrics["footprint_90"]) <= footprint <= accesses
-    assert _number(metrics["unique_reads"]) <= min(footprint, _number(metrics["total_reads"]))
-    assert _number(metrics["unique_writes"]) <= min(footprint, _number(metrics["total_writes"]))
-    assert footprint <= _number(metrics["unique_reads"]) + _number(metrics["unique_writes"])
-    assert 0 <= _number(metrics["yokota_branch_entropy"]) <= 1
-    assert 0 <= _number(metrics["average_linear_branch_entropy"]) <= 1
-    assert _number(metrics["branches_90"]) <= _number(metrics["unique_branches"])
-    entropies = [_number(metrics["global_memory_address_entropy"])]
-    entropies += [_number(metrics[f"local_memory_address_entropy_{n}"]) for n in range(1, 11)]
+    reads, writes = metrics["total_reads"], metrics["total_writes"]
+    footprint = metrics["total_memory_footprint"]
+    assert metrics["footprint_90"] <= footprint <= reads + writes
+    assert metrics["unique_reads"] <= min(footprint, reads)
+    assert metrics["unique_writes"] <= min(footprint, writes)
+    assert footprint <= metrics["unique_reads"] + metrics["unique_writes"]
+    assert 0 <= metrics["yokota_branch_entropy"] <= 1
+    assert 0 <= metrics["average_linear_branch_entropy"] <= 1
+    assert metrics["branches_90"] <= metrics["unique_branches"]
+    entropies = [metrics["global_memory_address_entropy"]]
+    entropies += [metrics[f"local_memory_address_entropy_{n}"] for n in range(1, 11)]
     assert all(skipped <= entropy + 1e-12 for entropy, skipped in itertools.pairwise(entropies))
     assert 2 ** entropies[0] <= footprint * (1 + 1e-12)
     for piece in ("itb", "ipt"):
-        values = [_number(metrics[f"{which}_{piece}"]) for which in ("min", "median", "max")]
+        values = [metrics[f"{which}_{piece}"] for which in ("min", "median", "max")]
         assert values == sorted(values)
 
 
@@ -214,44 +210,38 @@ def test_two_launches_of_half_the_work_groups_add_up(first: int, second: int, se
     data = np.random.default_rng(seed).integers(0, 100, 8 * groups).astype(np.int32)
     whole, parts = zeros(8 * groups), zeros(8 * groups)
     kernel = Kernel.from_source(_HALVES, "k")
-    profile = crosscast.characterize(kernel, 8 * groups, 8, [whole, data])
-    halves = [
-        crosscast.characterize(kernel, 8 * n, 8, [parts, data], global_offset=8 * start)
+    both: Metrics = crosscast.characterize(kernel, 8 * groups, 8, [whole, data]).metrics
+    halves: list[Metrics] = [
+        crosscast.characterize(kernel, 8 * n, 8, [parts, data], global_offset=8 * start).metrics
         for start, n in ((0, first), (first, second))
     ]
     np.testing.assert_array_equal(whole, parts)
     for name in _SUMS:
         own = 8 if name == "unique_writes" else 0  # the local addresses, which are the same each time
-        added = sum(int(_number(half.metrics[name])) for half in halves)
-        assert profile.metrics[name] == added - own, name
-    assert profile.metrics["max_ipt"] == max(_number(half.metrics["max_ipt"]) for half in halves)
-    assert profile.metrics["min_itb"] == min(_number(half.metrics["min_itb"]) for half in halves)
+        assert both[name] == sum(half[name] for half in halves) - own, name
+    assert both["max_ipt"] == max(half["max_ipt"] for half in halves)
+    assert both["min_itb"] == min(half["min_itb"] for half in halves)
 
 
-SOURCE = """
-kernel void k(global uint *a, uint n) {
-  uint i = get_global_id(0), s = 0;
-  for (uint j = 0; j < n; j++) s = s * 7 + (j ^ i) % 13;
-  a[i] = s;
-}
-"""
-ITEMS, STEPS = 2048, 30_000
-
-
-def test_as_many_threads_as_are_allowed_tell_how_far_they_are() -> None:
-    expected, items = np.zeros(ITEMS, np.uint32), np.arange(ITEMS, dtype=np.uint32)
-    for step in range(STEPS):
+def test_as_many_threads_as_are_allowed_tell_how_far_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = """kernel void k(global uint *a, uint n) {
+      uint i = get_global_id(0), s = 0;
+      for (uint j = 0; j < n; j++) s = s * 7 + (j ^ i) % 13;
+      a[i] = s;
+    }"""
+    monkeypatch.setattr(child, "_REPORT_S", 0.01)
+    out, items = np.zeros(2048, np.uint32), np.arange(2048, dtype=np.uint32)
+    expected, seen = np.zeros_like(out), list[run.Progress]()
+    for step in range(5000):
         expected = expected * np.uint32(7) + (np.uint32(step) ^ items) % np.uint32(13)
-    out = np.zeros(ITEMS, np.uint32)
-    seen: list[run.Progress] = []
     profile = run.characterize_launch(
-        Launch(Kernel.from_source(SOURCE, "k"), (ITEMS,), (8,), (out, np.uint32(STEPS))),
+        Launch(Kernel.from_source(source, "k"), (2048,), (8,), (out, np.uint32(5000))),
         options=run.Options(threads=256, progress=seen.append),
     )
     assert profile.launch["threads"] == 256
     assert (out == expected).all()
     assert seen
-    assert all(progress.groups_done <= progress.groups_total == ITEMS // 8 for progress in seen)
+    assert all(progress.groups_done <= progress.groups_total == 2048 // 8 for progress in seen)
 
 
 def test_what_a_group_does_in_its_local_memory_does_not_keep_groups_on_one_thread() -> None:
@@ -266,16 +256,14 @@ def test_what_a_group_does_in_its_local_memory_does_not_keep_groups_on_one_threa
       out[get_global_id(0)] = t[l];
     }
     """
-    kernel = crosscast.Kernel.from_source(source, "k")
-    one, two = np.zeros(512, np.int32), np.zeros(512, np.int32)
-    alone = crosscast.characterize(kernel, 512, 64, [one], threads=1)
-    together = crosscast.characterize(kernel, 512, 64, [two], threads=2)
+    one, two = zeros(512), zeros(512)
+    alone, together = (launch(source, 512, 64, out, threads=n) for n, out in ((1, one), (2, two)))
     assert together.launch["threads"] == 2
     assert together.metrics == alone.metrics
     assert np.array_equal(one, two)
 
 
-def counts(body: str, *args: object, level: str = "-Oz") -> dict[str, int]:
+def counts(body: str, level: str = "-Oz") -> dict[str, int]:
     """Instructions by class of one work-item that runs a kernel of one statement or several."""
     parameters = "global int *i, global float *f, global float4 *v, local int *l"
     arrays = (ints(64), zeros(64, np.float32), zeros((64, 4), np.float32), local_ints(64))
@@ -306,33 +294,21 @@ def test_an_instruction_is_in_the_class_of_what_it_does(body: str, expected: dic
     assert counts(body) == expected
 
 
-def test_a_copy_of_memory_is_one_instruction_of_its_own_class() -> None:
-    source = (
-        "typedef struct { int a[100]; } Large; kernel void k(global Large *to, global Large *a) { *to = *a; }"
+def test_a_copy_of_memory_and_the_stack_have_classes_of_their_own() -> None:
+    large = (
+        "typedef struct { int a[100]; } Large; kernel void k(global Large *b, global Large *a) { *b = *a; }"
     )
-    profile = launch(source, 1, 1, zeros(100), zeros(100))
-    assert profile.instructions == {"string": 1, "control": 1}
-
-
-def test_variables_without_optimization_are_on_the_stack() -> None:
+    assert launch(large, 1, 1, zeros(100), zeros(100)).instructions == {"string": 1, "control": 1}
     # Two of the kernel's own; the parameters have theirs too.
     assert counts("int a = i[0]; i[0] = a;", level="-O0")["stack"] == 5
 
 
-def test_the_mix_is_of_all_launches_together(make_profile: object) -> None:
-    assert callable(make_profile)
-    first: Profile = make_profile()
-    one = [{"alu": 3, "other": 1}, {"alu": 1, "mem": 5}]
-    profiles = [Profile(**{**vars(first), "instructions": found}) for found in one]
-    mix = instruction_mix(profiles)
+def test_the_mix_is_of_all_launches_together_if_they_counted_classes(make_profile: Any) -> None:
+    assert instruction_mix([make_profile()]) == instruction_mix([]) == {}
+    found = [{"alu": 3, "other": 1}, {"alu": 1, "mem": 5}]
+    mix = instruction_mix([replace(make_profile(), instructions=each) for each in found])
     assert tuple(mix) == CLASSES
     assert {name: share for name, share in mix.items() if share} == {"alu": 0.4, "mem": 0.5}
-
-
-def test_of_profiles_that_did_not_count_classes_nothing_is_known(make_profile: object) -> None:
-    assert callable(make_profile)
-    assert instruction_mix([make_profile()]) == {}
-    assert instruction_mix([]) == {}
 
 
 @settings(_few, max_examples=2)

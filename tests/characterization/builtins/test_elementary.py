@@ -231,8 +231,8 @@ def test_products_and_sums_round_as_often_as_they_say(base: str, width: int) -> 
     ("base", "width"), [("float", 1), ("float", 8), ("double", 1), ("double", 3), ("half", 4)]
 )
 def test_integer_exponents(base: str, width: int) -> None:
-    x, n = np.meshgrid(specials(base), np.array([-301, -8, -1, 0, 1, 2, 3, 30, 2000], np.int32))
-    x, n = np.resize(x, 192), np.resize(n, 192)
+    sides = np.meshgrid(specials(base), np.array([-301, -8, -1, 0, 1, 2, 3, 30, 2000], np.int32))
+    x, n = (np.resize(side, 192) for side in sides)
     x[171:] = np.random.default_rng(4).uniform(0.5, 90, 21)
     got = evaluate({f: f"{f}(x, n)" for f in ("ldexp", "pown", "rootn")}, base, {"x": x, "n": n}, width)
     wide = x.astype(np.longdouble)
