@@ -96,90 +96,78 @@ X = np.arange(4096, dtype=np.float32)
 Y = np.ones(4096, np.float32)
 NEXT = np.roll(np.arange(4096), -7).astype(np.int32)
 
+SUM = "float s = 0; for (int i = 0; i < n; i++) s += x[i] * y[i]; x[0] = s;"
 REGULAR = {
-    "straight": ("x[0] = x[1] * 2 + y[2]; y[3] = x[4] * x[5] * x[6];", {}),
-    "sum": ("float s = 0; for (int i = 0; i < n; i++) s += x[i] * y[i]; x[0] = s;", {"n": 37}),
-    "chase": ("int p = 0; for (int i = 0; i < n; i++) p = next[p]; x[p] = 1;", {"n": 50}),
+    "straight": ("x[0] = x[1] * 2 + y[2]; y[3] = x[4] * x[5] * x[6];", 1),
+    "sum": (SUM, 37),
+    "chase": ("int p = 0; for (int i = 0; i < n; i++) p = next[p]; x[p] = 1;", 50),
     "two chains": (
         "float s = 0; int p = 0; for (int i = 0; i < n; i++) { p = next[p]; s += x[p] * y[i]; } x[0] = s;",
-        {"n": 21},
+        21,
     ),
     "nested": (
         "float s = 0; for (int i = 0; i < n; i++) { for (int j = 0; j < 5; j++) s = s * 2 + x[i * 5 + j];"
         " s += y[i]; } x[0] = s;",
-        {"n": 9},
+        9,
     ),
     "independent": (
         "for (int i = 0; i < n; i++) { float s = 0;"
         " for (int j = 0; j < 12; j++) s += x[i + j] * 3; y[i] = s; }",
-        {"n": 8},
+        8,
     ),
     "after a loop": (
         "float s = 1; for (int i = 0; i < n; i++) s = s * x[i]; for (int i = 0; i < n; i++) s += y[i] * s;"
         " x[0] = s;",
-        {"n": 14},
+        14,
     ),
-    "never entered": ("float s = 0; for (int i = 0; i < n; i++) s += x[i]; x[0] = s * 2 + y[0];", {"n": 0}),
-    "a branch": ("if (n > 3) { x[0] = x[1] * 2 + x[2]; } else { y[0] = y[1]; } x[3] = y[n];", {"n": 5}),
-    "the other branch": ("if (n > 3) { x[0] = x[1] * 2 + x[2]; } else { y[0] = y[1]; }", {"n": 2}),
+    "never entered": (SUM, 0),
+    "a branch": ("if (n > 3) { x[0] = x[1] * 2 + x[2]; } else { y[0] = y[1]; } x[3] = y[n];", 5),
+    "the other branch": ("if (n > 3) { x[0] = x[1] * 2 + x[2]; } else { y[0] = y[1]; }", 2),
     "barriers in a loop": (
         "local float t[4]; float s = 0; for (int i = 0; i < n; i++) { t[0] = x[i] * 2;"
         " barrier(CLK_LOCAL_MEM_FENCE); s += t[0] * y[i]; barrier(CLK_LOCAL_MEM_FENCE); } x[0] = s;",
-        {"n": 11},
+        11,
     ),
-    "barrier between": ("x[0] = x[1] * 2 + 1; barrier(CLK_GLOBAL_MEM_FENCE); y[0] = y[1] * 3;", {}),
-    "data decide": ("int p = 0, c = 0; while (p < n) { p = next[p]; c++; } x[0] = c;", {"n": 4000}),
+    "barrier between": ("x[0] = x[1] * 2 + 1; barrier(CLK_GLOBAL_MEM_FENCE); y[0] = y[1] * 3;", 1),
+    "data decide": ("int p = 0, c = 0; while (p < n) { p = next[p]; c++; } x[0] = c;", 4000),
 }
+UNEVEN = {
+    "ways that alternate": (
+        "float s = 1; for (int i = 0; i < n; i++) { if (next[i] & 1) { s = s * 3 + y[i]; s = s * s + 1; }"
+        " else s = s - x[i]; } x[0] = s;",
+        40,
+    ),
+    "a triangle": (
+        "float s = 0; for (int i = 0; i < n; i++) for (int j = 0; j < i; j++) s += x[i * n + j]; y[0] = s;",
+        13,
+    ),
+    "early exits": (
+        "float s = 1; for (int i = 0; i < n; i++) for (int j = 0; j < 9; j++) { s = s * y[i + j] + 1;"
+        " if (next[i] > 4000 + j) break; } x[0] = s;",
+        30,
+    ),
+}
+"""Bodies and their `n`; of some, one recurrence takes whatever way the iterations take."""
 
 
 def source_of(body: str) -> str:
     return f"kernel void k(global float *x, global float *y, global const int *next, int n) {{ {body} }}"
 
 
-@pytest.mark.parametrize("name", REGULAR)
-def test_it_is_exact_where_all_iterations_take_one_way(name: str) -> None:
-    body, more = REGULAR[name]
-    n = more.get("n", 1)
+@pytest.mark.parametrize("name", [*REGULAR, *UNEVEN])
+def test_it_is_that_of_a_run(name: str) -> None:
+    body, n = {**REGULAR, **UNEVEN}[name]
     found, (instructions, loads) = both(source_of(body), n)
-    assert (found.instructions, sum(found.loads.values())) == (instructions, loads)
+    # Where the chain begins depends on which iteration comes first, if they are not alike.
+    assert found.instructions == pytest.approx(instructions, abs=6 * (name in UNEVEN))
+    assert sum(found.loads.values()) == pytest.approx(loads, abs=2 * (name in UNEVEN))
     args: list[Any] = [X.copy(), Y.copy(), NEXT.copy(), np.int32(n)]
     path = crosscast.characterize(Kernel.from_source(source_of(body), "k"), 1, 1, args).launch["path"]
-    assert (path["instructions"], sum(path["loads"].values())) == (instructions, loads)
-
-
-UNEVEN = {
-    "ways that alternate": (
-        "float s = 1; for (int i = 0; i < n; i++) { if (next[i] & 1) { s = s * 3 + y[i]; s = s * s + 1; }"
-        " else s = s - x[i]; } x[0] = s;",
-        {"n": 40},
-    ),
-    "a triangle": (
-        "float s = 0; for (int i = 0; i < n; i++) for (int j = 0; j < i; j++) s += x[i * n + j]; y[0] = s;",
-        {"n": 13},
-    ),
-    "early exits": (
-        "float s = 1; for (int i = 0; i < n; i++) for (int j = 0; j < 9; j++) { s = s * y[i + j] + 1;"
-        " if (next[i] > 4000 + j) break; } x[0] = s;",
-        {"n": 30},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", UNEVEN)
-def test_one_recurrence_is_exact_whatever_way_iterations_take(name: str) -> None:
-    body, more = UNEVEN[name]
-    found, (instructions, loads) = both(source_of(body), more["n"])
-    # Where the chain begins depends on which iteration comes first.
-    assert found.instructions == pytest.approx(instructions, abs=6)
-    assert sum(found.loads.values()) == pytest.approx(loads, abs=2)
+    assert (path["instructions"], path["loads"]) == (found.instructions, found.loads)
 
 
 def test_long_loops_cost_no_time() -> None:
-    source = (
-        "kernel void k(global float *x, int n) { float s = 0;"
-        " for (int i = 0; i < n; i++) s += x[i]; x[0] = s; }"
-    )
-    function = flattened(source)
+    function = flattened(source_of(SUM))
     once = dict.fromkeys(function.blocks, 1)
     (header,) = (label for label, block in function.blocks.items() if any(block.phis()))
     body = function.blocks[header].terminator.targets[0]
@@ -203,17 +191,22 @@ STEPS = {
 """Heads of loops, and whether nvcc and AMD's compiler keep their iterations apart."""
 
 
-@pytest.mark.parametrize("head", STEPS)
-def test_loads_are_in_turn_in_loops_that_compilers_do_not_unroll(head: str) -> None:
-    source = f"""__global__ void k(const float *a, float *b, int n) {{
+def path_of(parameters: str, loop: str, items: int, n: int) -> dict[str, Any]:
+    """The path of a loop in CUDA over arrays `a` and `b`, of which `a` begins with ones."""
+    source = f"""__global__ void k({parameters}, int n) {{
       int t = threadIdx.x; float s = 0;
-      for ({head}) s += a[i] * s;
+      {loop};
       b[t] = s;
     }}"""
     kernel = Kernel.from_source(source, "k", form="cuda", options=["-O1", "-fno-unroll-loops"])
     a = np.concatenate([np.ones(64, np.float32), np.zeros(64, np.float32)])
-    args: list[Any] = [a, np.zeros(8, np.float32), np.int32(64)]
-    path = crosscast.characterize(kernel, global_size=8, local_size=8, args=args).launch["path"]
+    args: list[Any] = [a, np.zeros(64, np.float32), np.int32(n)]
+    return dict(crosscast.characterize(kernel, items, items, args).launch["path"])
+
+
+@pytest.mark.parametrize("head", STEPS)
+def test_loads_are_in_turn_in_loops_that_compilers_do_not_unroll(head: str) -> None:
+    path = path_of("const float *a, float *b", f"for ({head}) s += a[i] * s", 8, 64)
     loads = path["block_loads"]["global"]
     for name, is_apart in zip(("loads_in_turn", "loads_rolled"), STEPS[head], strict=True):
         in_turn = path[name].get("global", 0)
@@ -233,14 +226,6 @@ ALIASED = {
 
 @pytest.mark.parametrize("parts", ALIASED)
 def test_loads_are_in_turn_in_loops_that_may_store_what_they_load(parts: tuple[str, str]) -> None:
-    parameters, body = parts
-    source = f"""__global__ void k({parameters}, int n) {{
-      int t = threadIdx.x; float s = 0;
-      for (int i = 0; i < n; i++) {{ {body}; }}
-      b[t] = s;
-    }}"""
-    kernel = Kernel.from_source(source, "k", form="cuda", options=["-O1", "-fno-unroll-loops"])
-    args: list[Any] = [np.ones(64, np.float32), np.ones(64, np.float32), np.int32(8)]
-    path = crosscast.characterize(kernel, global_size=8, local_size=8, args=args).launch["path"]
+    path = path_of(parts[0], f"for (int i = 0; i < n; i++) {{ {parts[1]}; }}", 1, 8)
     assert path["block_loads"] == {"global": 8}
     assert path["loads_in_turn"] == ({"global": 8} if ALIASED[parts] else {})

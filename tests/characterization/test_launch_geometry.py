@@ -69,10 +69,7 @@ def test_local_memory_is_as_declared() -> None:
         ("a[get_global_id(0)] += 1;", 2 + 1),
         ("float4 x = vload4(0, a); vstore4(x, 1, a);", 4),
         # Four values live across the barrier, and behind it the address to which the first one goes.
-        (
-            "float p = a[0], q = a[1], r = a[2], s = a[3]; barrier(1); a[8] = p; a[9] = q; a[10] = r; a[11] = s;",
-            6,
-        ),
+        ("float p = a[0], q = a[1], r = a[2], s = a[3]; barrier(1); a[8] = p; a[9] = q * r; a[10] = s;", 6),
     ],
 )
 def test_registers_are_the_most_values_that_live_at_once(body: str, registers: int) -> None:

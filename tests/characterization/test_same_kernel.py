@@ -64,20 +64,6 @@ _KERNELS = {
         BARRIER;
         for (int k = 0; k < 8; k++) b[i * 8 + k] = tile[ITEM * 9 + k];""",
     ),
-    "product": (
-        "float",
-        """
-        LOCAL float left[16 * 16], right[16 * 16];
-        int x = ITEM % 16, y = ITEM / 16;
-        for (int k = y; k < 16; k += 4) {
-          left[k * 16 + x] = a[k * 16 + x];
-          right[k * 16 + x] = a[x * 16 + k];
-        }
-        BARRIER;
-        float sum = 0;
-        for (int k = 0; k < 16; k++) sum += left[y * 16 + k] * right[k * 16 + x];
-        b[i] = sum;""",
-    ),
     "sum": (
         "float",
         """
@@ -154,21 +140,15 @@ def _counts(profile: Profile) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in _KERNELS if name != "waves"]
-)  # A constant of CUDA may be set
+@pytest.mark.parametrize("name", sorted(_KERNELS.keys() - {"waves"}))  # A constant of CUDA may be set
 def test_what_a_kernel_does_is_not_a_matter_of_language(name: str) -> None:
     launches = [_launch(name, "opencl-c"), _launch(name, "cuda")]
     options = run.Options(optimize=True, host_time=False)
     opencl, cuda = (run.characterize_launch(launch, options=options) for launch in launches)
     np.testing.assert_array_equal(launches[0].args[1], launches[1].args[1])
     assert _counts(opencl) == _counts(cuda)
-    registers, paths = (
-        [profile.launch[group][key] for profile in (opencl, cuda)]
-        for group, key in (("geometry", "registers"), ("path", "instructions"))
-    )
-    assert abs(registers[0] - registers[1]) <= 4
-    assert paths[0] == pytest.approx(paths[1], abs=3)
+    for group, key, most in (("geometry", "registers", 4), ("path", "instructions", 3)):
+        assert opencl.launch[group][key] == pytest.approx(cuda.launch[group][key], abs=most)
 
 
 _MAY_DIFFER = {
@@ -176,7 +156,7 @@ _MAY_DIFFER = {
     *("opcode", "total_instruction_count", "min_itb", "max_itb", "median_itb", "min_ipt", "max_ipt"),
     *("median_ipt", "barriers_per_instruction", "load_imbalance"),
 }
-_UNOPTIMIZED = ("waves", "tile", "product", "sum", "histogram", "escape")
+_UNOPTIMIZED = ("waves", "tile", "sum", "histogram", "escape")
 
 
 @pytest.mark.parametrize(("name", "language"), one_in(4, product(_UNOPTIMIZED, ["cuda", "hip", "clc++2021"])))
@@ -208,22 +188,21 @@ def test_cpp_for_opencl_has_templates_and_references() -> None:
     assert made.program["standard"] == "clc++2021"
 
 
-INDEXES = {
-    "compared with a constant": "if (i == 0) a[j] = 2;",
-    "compared with a number": "if (i > n && j > n) a[i * 64 + j] -= a[i * 64 + n] * a[n * 64 + j];",
-    "compared with each other": "if (i == j) a[i] = 1; else a[i + 1] += 1;",
-    "in a loop": "for (int k = i; k < 64; k += 7) a[k * 64 + j] *= 2;",
-    "subtracted": "a[(63 - i) * 64 + j] = (float)(i - j);",
-}
-HEADS = {
-    "one sum": "int i = blockIdx.x * blockDim.x + threadIdx.x;"
-    " int j = threadIdx.y + blockDim.y * blockIdx.y;",
-    "variables": "int bx = blockIdx.x, tx = threadIdx.x; int i = bx * blockDim.x + tx;"
+INDEXES = (
+    "if (i == 0) a[j] = 2;",
+    "if (i > n && j > n) a[i * 64 + j] -= a[i * 64 + n] * a[n * 64 + j];",
+    "if (i == j) a[i] = 1; else a[i + 1] += 1;",
+    "for (int k = i; k < 64; k += 7) a[k * 64 + j] *= 2;",
+    "a[(63 - i) * 64 + j] = (float)(i - j);",
+)
+HEADS = (
+    "int i = blockIdx.x * blockDim.x + threadIdx.x; int j = threadIdx.y + blockDim.y * blockIdx.y;",
+    "int bx = blockIdx.x, tx = threadIdx.x; int i = bx * blockDim.x + tx;"
     " const int by = blockIdx.y; int j = by * blockDim.y + threadIdx.y;",
-}
+)
 
 
-@pytest.mark.parametrize(("head", "body"), one_in(3, product(HEADS.values(), INDEXES.values())))
+@pytest.mark.parametrize(("head", "body"), one_in(3, product(HEADS, INDEXES)))
 def test_the_index_of_a_thread_is_that_of_a_work_item(head: str, body: str) -> None:
     cuda = f"__global__ void k(float *__restrict__ a, int n) {{ {head} {body} }}"
     opencl = f"""kernel void k(global float *restrict a, int n) {{

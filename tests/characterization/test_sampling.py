@@ -23,20 +23,14 @@ from support.refusals import refusals
 
 N = 1 << 16
 
-ALIKE: Mapping[str, tuple[str, tuple[int, ...], tuple[int, ...], int]] = {
-    "scale": (
-        "int i = get_global_id(0); if (i < n) c[i] = 2 * a[i];",
-        (N,),
-        (64,),
-        N - 100,
-    ),
+Shape = tuple[int, ...]
+ALIKE: Mapping[str, tuple[str, Shape, Shape, int]] = {
+    "scale": ("int i = get_global_id(0); if (i < n) c[i] = 2 * a[i];", (N,), (64,), N - 100),
     "stencil": (
         "int x = get_global_id(0), y = get_global_id(1), w = get_global_size(0), h = get_global_size(1);"
         "if (x > 0 && y > 0 && x < w - 1 && y < h - 1)"
         "    c[y * w + x] = a[y * w + x - 1] + a[y * w + x + 1] + a[y * w - w + x] + a[y * w + w + x];",
-        (256, 256),
-        (32, 2),
-        N,
+        *((256, 256), (32, 2), N),
     ),
     "transpose": (
         "__local float t[8][9]; int x = get_global_id(0), y = get_global_id(1), w = get_global_size(0);"
@@ -44,31 +38,29 @@ ALIKE: Mapping[str, tuple[str, tuple[int, ...], tuple[int, ...], int]] = {
         "barrier(CLK_LOCAL_MEM_FENCE);"
         "c[(get_group_id(0) * 8 + get_local_id(1)) * w + get_group_id(1) * 8 + get_local_id(0)]"
         "    = t[get_local_id(0)][get_local_id(1)];",
-        (256, 256),
-        (8, 8),
-        N,
+        *((256, 256), (8, 8), N),
     ),
     "rows_by_a_table": (
         "int x = get_global_id(0), y = get_global_id(1), w = get_global_size(0); float s = 0;"
         "for (int k = 0; k < 16; k++) s += a[k * w + x]; c[y * w + x] = s * y;",
-        (64, 1024),
-        (64, 4),
-        N,
+        *((64, 1024), (64, 4), N),
     ),
     "layers": (
         "int x = get_global_id(0), y = get_global_id(1), z = get_global_id(2);"
         "int i = (z * get_global_size(1) + y) * get_global_size(0) + x; if (z) c[i] = a[i] - a[i - 1];",
-        (32, 8, 256),
-        (32, 2, 2),
-        N,
+        *((32, 8, 256), (32, 2, 2), N),
     ),
 }
 
 
-def launch_of(name: str, body: str, size: tuple[int, ...], local: tuple[int, ...], n: int) -> Launch:
+def launch_of(name: str, body: str, size: Shape, local: Shape, n: int) -> Launch:
     source = f"__kernel void {name}(__global const float *a, __global float *c, int n) {{ {body} }}"
     args = (np.zeros(N, np.float32), np.zeros(N, np.float32), np.int32(n))
     return Launch(Kernel.from_source(source, name), size, local, args)
+
+
+def stores(items: int = N, local: int = 64) -> Launch:
+    return launch_of("scale", "c[get_global_id(0)] = 1;", (items,), (local,), N)
 
 
 def profiled(launch: Launch, groups: int | str) -> Profile:
@@ -174,12 +166,12 @@ def test_a_table_that_all_groups_read_has_no_more_bytes_than_it_has() -> None:
     assert far[1] == pytest.approx(far[0], rel=0.05)
 
 
-def test_arrays_are_left_as_they_were_by_some_groups() -> None:
-    launch = launch_of("scale", "c[get_global_id(0)] = 1;", (N,), (64,), N)
+def test_arrays_are_left_as_they_were_by_some_groups_but_few_run_in_full() -> None:
+    launch, few = stores(), stores(640)
     profiled(launch, 100)
     assert not np.any(np.asarray(launch.args[1]))
-    profiled(launch, "all")
-    assert np.all(launch.args[1] == 1)
+    assert "sampled" not in profiled(few, 8).launch
+    assert np.all(np.asarray(few.args[1])[:640] == 1)
 
 
 def test_the_same_groups_give_the_same_profile() -> None:
@@ -188,19 +180,14 @@ def test_the_same_groups_give_the_same_profile() -> None:
     assert once == again
 
 
-def test_a_launch_of_few_groups_runs_in_full() -> None:
-    launch = launch_of("scale", "c[get_global_id(0)] = 1;", (640,), (64,), N)
-    assert "sampled" not in profiled(launch, 8).launch
-
-
 @refusals("groups sentence")
 def test_a_sample_that_tells_nothing_is_refused(groups: int, sentence: str) -> None:
     with pytest.raises(LaunchError, match=sentence):
-        profiled(launch_of("scale", "c[get_global_id(0)] = 1;", (N,), (64,), N), groups)
+        profiled(stores(), groups)
 
 
 def test_a_launch_that_needs_too_much_memory_is_sampled_where_that_may_be() -> None:
-    launch = launch_of("scale", "c[get_global_id(0)] = 1;", (N,), (16,), N)
+    launch = stores(local=16)
     with pytest.raises(LaunchError, match=r"over the memory limit of 1000 bytes; --sample-groups runs some"):
         characterize_launch(launch, options=Options(memory_limit=1000))
     said: list[str] = []
@@ -212,7 +199,7 @@ def test_a_launch_that_needs_too_much_memory_is_sampled_where_that_may_be() -> N
 
 def test_a_launch_is_sampled_unasked_rather_than_run_in_gigabytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crosscast.characterization.run._MOST_MEMORY", 1000)
-    launch = launch_of("scale", "c[get_global_id(0)] = 1;", (N,), (16,), N)
+    launch = stores(local=16)
     whole = characterize_launch(launch, options=Options())
     sampled = characterize_launch(launch, options=Options(sample_groups="auto"))
     assert sampled.launch["sampled"]["because"] == "memory"

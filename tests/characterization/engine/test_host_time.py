@@ -104,45 +104,24 @@ def test_groups_that_are_not_full_compute_the_same(sizes: tuple[tuple[int, ...],
         size_t w = get_global_size(0), h = get_global_size(1);
         size_t at = get_global_id(0) + w * (get_global_id(1) + h * get_global_id(2));
         a[at] = at * 1000 + get_local_size(0) * 100 + get_local_size(1) * 10 + get_group_id(0); }"""
-    program, found = crosscast.Kernel.from_source(source, "k", standard="2.0"), []
-    for is_counted in (True, False):
-        array = np.zeros(int(np.prod(sizes[0])), np.int32)
-        launch = crosscast.Launch(program, *sizes, (array,), ())
-        found.append(array)
-        if is_counted:
-            assert crosscast.characterize(launch, host_time=True).launch["host"]["repeats"] == 3
-        else:
-            run_uncounted(launch)
-    assert found[0].tobytes() == found[1].tobytes()
+    program = crosscast.Kernel.from_source(source, "k", standard="2.0")
+    counted, uncounted = (np.zeros(int(np.prod(sizes[0])), np.int32) for _ in range(2))
+    launch = crosscast.Launch(program, *sizes, (counted,), ())
+    assert crosscast.characterize(launch, host_time=True).launch["host"]["repeats"] == 3
+    run_uncounted(replace(launch, args=(uncounted,)))
+    assert counted.tobytes() == uncounted.tobytes()
 
 
 @pytest.mark.parametrize("body", one_in(2, KERNELS.values()))
 def test_the_rest_of_a_profile_and_the_output_are_the_same_without_the_time(body: str) -> None:
-    found = []
-    for host_time in (True, False):
-        args = arguments()
-        profile = crosscast.characterize(kernel(body), ITEMS, GROUP, args, host_time=host_time)
-        assert ("host" in profile.launch) == host_time
-        found.append((without_host(profile), bits(args)))
-    assert found[0] == found[1]
-
-
-def test_the_code_for_the_time_counts_nothing() -> None:
-    body = KERNELS["branches"]
-    launch = crosscast.Launch(kernel(body), (ITEMS,), (GROUP,), tuple(arguments()), ())
-    options = replace(run._instrumentation_options(launch, run.Options()), counts=False)
-    module, plan, _ = run._plan(launch.kernel, options)
-    driver = kernel_ir(module, emit(plan).text, counts=False).split("@cc.segment0", 1)[1]
-    for word in (
-        "cc.counts,",
-        "cc.shift_buffer,",
-        "cc.histories,",
-        "cc_add_strided",
-        "cc_record",
-        "cc_sub_groups",
-    ):
-        assert f"getelementptr i8, ptr %{word}" not in driver
-        assert f"call void @{word}" not in driver
+    timed, plain = arguments(), arguments()
+    with_time, without = (
+        crosscast.characterize(kernel(body), ITEMS, GROUP, args, host_time=host_time)
+        for host_time, args in ((True, timed), (False, plain))
+    )
+    assert "host" not in without.launch
+    assert without_host(with_time) == without_host(without)
+    assert bits(timed) == bits(plain)
 
 
 def test_runs_for_the_time_leave_no_trace_in_buffers_that_are_not_copied() -> None:
@@ -162,41 +141,31 @@ def test_a_kernel_that_writes_a_variable_is_run_once() -> None:
     assert (array[0], profile.launch["host"]["repeats"]) == (1, 1)
 
 
-def test_kernels_that_run_by_turns_have_no_time() -> None:
-    body = "b[i] = sub_group_reduce_add(a[i]);"
-    profile = crosscast.characterize(kernel(body), ITEMS, GROUP, arguments(), host_time=True)
-    assert "host" not in profile.launch
-
-
-def test_a_cuda_kernel_has_a_time() -> None:
+def test_a_cuda_kernel_has_a_time_but_not_what_runs_by_turns_or_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     source = "__global__ void k(int *a) { int i = blockIdx.x * blockDim.x + threadIdx.x; a[i] += i; }"
     array = np.zeros(ITEMS, np.int32)
     program = crosscast.Kernel.from_source(source, "k", form="cuda")
     profile = crosscast.characterize(program, ITEMS, GROUP, [array], host_time=True)
     np.testing.assert_array_equal(array, np.arange(ITEMS))
     assert profile.launch["host"]["time_s"] > 0
-
-
-def test_a_time_that_cannot_be_had_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_turns = kernel("b[i] = sub_group_reduce_add(a[i]);")
+    assert "host" not in crosscast.characterize(by_turns, ITEMS, GROUP, arguments(), host_time=True).launch
     monkeypatch.setattr("crosscast.characterization.engine.child._MOST_NATIVE_S", 1e-9)
-    profile = crosscast.characterize(kernel("b[i] = a[i];"), ITEMS, GROUP, arguments(), host_time=True)
-    assert "host" not in profile.launch
+    assert "host" not in crosscast.characterize(program, ITEMS, GROUP, [array], host_time=True).launch
 
 
-def test_faults_of_the_kernel_are_told_as_they_are_without_the_time() -> None:
-    for body in ("b[i + (1 << 28)] = 1;", "b[i] = a[i] / (a[i] % 3);"):
-        told = []
-        for host_time in (True, False):
-            with pytest.raises(crosscast.errors.KernelFault) as fault:
-                crosscast.characterize(
-                    kernel(body), ITEMS, GROUP, arguments(), threads=1, host_time=host_time
-                )
-            told.append(str(fault.value))
-        assert told[0] == told[1]
+@pytest.mark.parametrize("body", ["b[i + (1 << 28)] = 1;", "b[i] = a[i] / (a[i] % 3);"])
+def test_faults_of_the_kernel_are_told_as_they_are_without_the_time(body: str) -> None:
+    told = []
+    for host_time in (True, False):
+        with pytest.raises(crosscast.errors.KernelFault) as fault:
+            crosscast.characterize(kernel(body), ITEMS, GROUP, arguments(), threads=1, host_time=host_time)
+        told.append(str(fault.value))
+    assert told[0] == told[1]
 
 
 def test_what_llvm_refuses_of_the_kernel_that_counts_nothing_costs_only_the_time() -> None:
-    content, undefined, native = llvm.build(
-        "define void @cc_group() { ret void }", "", ["cc_group"], "nonsense"
-    )
+    content, undefined, native = llvm.build("define void @cc_group() { ret void }", "", ["cc_group"], "no")
     assert (bool(content), undefined, native) == (True, [], b"")
