@@ -17,7 +17,6 @@ from crosscast.characterization import characterize, ir
 from crosscast.characterization.instrumentation.vector_accesses import merge_accesses
 from crosscast.characterization.run import Options, characterize_launch
 from crosscast.kernel import Kernel, Launch
-from crosscast.profile import Profile
 
 ITEMS = 64
 STRUCTURES = """
@@ -27,7 +26,7 @@ struct Plain { float x, y, z, w; };
 union __align__(16) Either { float4 v; int n[4]; };
 """
 # Type of the arrays `a` and `b`, and the body of a kernel; loads and stores of a thread by memory and bytes
-KERNELS: dict[str, tuple[str, str, str, str]] = {
+KERNELS: dict[str, tuple[str, ...]] = {
     "copied whole": ("float4", "b[i] = a[i];", "global.16", "global.16"),
     "changed": ("float4", "float4 v = a[i]; v.x *= 2; v.w += v.y; b[i] = v;", "global.16", "global.16"),
     "half of it": ("float4", "float s = a[i].z * a[i].w; b[i].x = s; b[i].y = s;", "global.8", "global.8"),
@@ -40,35 +39,30 @@ KERNELS: dict[str, tuple[str, str, str, str]] = {
     "cast": (
         "float",
         "float4 v = ((float4 *)a)[i]; v.x++; reinterpret_cast<float4 *>(b)[i] = v;",
-        "global.16",
-        "global.16",
+        *["global.16"] * 2,
     ),
     "shared": (
         "float4",
         "__shared__ float4 s[64]; s[i] = a[i]; __syncthreads(); float4 v = s[63 - i]; v.x++; b[i] = v;",
-        "global.16 local.16",
-        "global.16 local.16",
+        *["global.16 local.16"] * 2,
     ),
     "rows of a shared tile": (
         "float4",
         "__shared__ float4 s[8][8]; s[i / 8][i % 8] = a[i]; __syncthreads();"
         " float4 v = s[i % 8][i / 8]; v.x++; b[i] = v;",
-        "global.16 local.16",
-        "global.16 local.16",
+        *["global.16 local.16"] * 2,
     ),
     "asynchronous": (
         "float4",
         "__shared__ float4 s[64]; __pipeline_memcpy_async(&s[i], &a[i], 16); __pipeline_commit();"
         " __pipeline_wait_prior(0); float4 v = s[i]; v.x++; b[i] = v;",
-        "global.16 local.16",
-        "global.16 local.16",
+        *["global.16 local.16"] * 2,
     ),
     "__ldg": ("float4", "float4 v = __ldg(&a[i]); v.x++; b[i] = v;", "global.16", "global.16"),
     "another structure": (
         "Mixed",
         "Mixed m = a[i]; m.n += m.x; m.a += m.b; m.c[1] += m.c[0] + m.c[2] + m.c[3]; b[i] = m;",
-        "global.16",
-        "global.16",
+        *["global.16"] * 2,
     ),
     "padded": ("Padded", "Padded v = a[i]; v.x += v.y * v.z; b[i] = v;", "global.16", "global.16"),
     "without the first": ("float4", "float4 v = a[i]; v.x = 1; b[i] = v;", "global.4 global.8", "global.16"),
@@ -76,14 +70,12 @@ KERNELS: dict[str, tuple[str, str, str, str]] = {
     "may be the same": (
         "float4",
         "b[i].x = a[i].x; b[i].y = a[i].y; b[i].z = a[i].z; b[i].w = a[i].w;",
-        "4 global.4",
-        "4 global.4",
+        *["4 global.4"] * 2,
     ),
     "aligned as its members": (
         "Plain",
         "Plain v = a[i]; v.x += v.y * v.w; b[i] = v;",
-        "4 global.4",
-        "4 global.4",
+        *["4 global.4"] * 2,
     ),
     "three": ("float3", "float3 v = a[i]; v.x += v.y * v.z; b[i] = v;", "3 global.4", "3 global.4"),
     "volatile": ("volatile int2", "b[i].x = a[i].x; b[i].y = a[i].y;", "2 global.4", "2 global.4"),
@@ -125,6 +117,12 @@ def of_an_item(counts: dict[str, dict[str, int]]) -> str:
 OPENCL = "kernel void k(global const float4 *a, global float4 *b) { int i = get_global_id(0); BODY }"
 
 
+def profile_of_vectors(level: str, body: str) -> Mapping[str, Any]:
+    kernel = Kernel.from_source(OPENCL.replace("BODY", body), "k", options=[level])
+    a, b = np.arange(4 * ITEMS, dtype=np.float32), np.zeros(4 * ITEMS, np.float32)
+    return characterize(kernel, global_size=ITEMS, local_size=ITEMS, args=[a, b]).launch
+
+
 @pytest.mark.parametrize(
     ("level", "body", "loads", "sectors"),
     [
@@ -135,9 +133,7 @@ OPENCL = "kernel void k(global const float4 *a, global float4 *b) { int i = get_
     ],
 )
 def test_opencl_c_has_vectors_as_drivers_do(level: str, body: str, loads: str, sectors: int) -> None:
-    kernel = Kernel.from_source(OPENCL.replace("BODY", body), "k", options=[level])
-    a, b = np.arange(4 * ITEMS, dtype=np.float32), np.zeros(4 * ITEMS, np.float32)
-    launch = characterize(kernel, global_size=ITEMS, local_size=ITEMS, args=[a, b]).launch
+    launch = profile_of_vectors(level, body)
     assert of_an_item(launch["instructions"]["loads"]) == loads
     assert launch["sub_groups"]["32"]["sectors_32_read"] == sectors
 
@@ -155,10 +151,7 @@ def test_opencl_c_has_vectors_as_drivers_do(level: str, body: str, loads: str, s
 )
 @pytest.mark.parametrize("level", ["-O3", "-Oz"])
 def test_operations_are_those_of_used_elements(level: str, body: str, products: int) -> None:
-    kernel = Kernel.from_source(OPENCL.replace("BODY", body), "k", options=[level])
-    a, b = np.arange(4 * ITEMS, dtype=np.float32), np.zeros(4 * ITEMS, np.float32)
-    launch = characterize(kernel, global_size=ITEMS, local_size=ITEMS, args=[a, b]).launch
-    assert launch["instructions"]["fp32"]["mul"] == products * ITEMS
+    assert profile_of_vectors(level, body)["instructions"]["fp32"]["mul"] == products * ITEMS
 
 
 def test_a_vector_needs_no_more_registers_than_its_components() -> None:
@@ -286,62 +279,39 @@ def test_merging_changes_neither_values_nor_memory(function: ir.Function) -> Non
     assert [run(function, *case) for case in cases] == before
 
 
-IDS_CUDA = """
-__global__ void k(float *a, const float *b, int n) {
+IDS = """kernel void k(global float *a, global const float *b, int n) {
+  float s = 0;
+  for (int i = 0; i < n; i++) s += b[i * 32 + get_local_id(0)] * get_group_id(0);
+  a[get_global_id(0)] = s;
+}"""
+IDS_CUDA = """__global__ void k(float *a, const float *b, int n) {
   float s = 0;
   BEFORE
   for (int i = 0; i < n; i++) s += b[i * 32 + TX] * BX;
   a[blockIdx.x * blockDim.x + threadIdx.x] = s;
-}
-"""
-IDS_OPENCL = """
-kernel void k(global float *a, global const float *b, int n) {
-  float s = 0;
-  BEFORE
-  for (int i = 0; i < n; i++) s += b[i * 32 + TX] * BX;
-  a[get_global_id(0)] = s;
-}
-"""
-SPELLINGS: dict[str, tuple[str, str, tuple[str, str, str], Any]] = {
-    "cuda": ("threadIdx.x", "blockIdx.x", ("int", "tx", "bx"), "cuda"),
-    "hip": ("threadIdx.x", "blockIdx.x", ("int", "tx", "bx"), "hip"),
-    "opencl": ("get_local_id(0)", "get_group_id(0)", ("size_t", "tx", "bx"), "opencl-c"),
-}
+}"""
 
 
-def spelled(language: str, *, before: bool) -> tuple[Profile, np.ndarray[Any, Any]]:
-    thread, block, (type_, tx, bx), form = SPELLINGS[language]
-    text = IDS_OPENCL if language == "opencl" else IDS_CUDA
-    first = f"{type_} {tx} = {thread}, {bx} = {block};" if before else ""
-    text = text.replace("BEFORE", first)
-    text = text.replace("TX", tx if before else thread).replace("BX", bx if before else block)
-    out, data = np.zeros(64, np.float32), np.arange(1024, dtype=np.float32)
-    kernel = Kernel.from_source(text, "k", form=form)
-    found = characterize(kernel, global_size=64, local_size=16, args=[out, data, np.int32(20)])
-    return found, out
+def with_ids(source: str, form: Any, *, published: bool = False) -> int:
+    """How many instructions a kernel of 64 work-items in groups of 16 executes, with 20 iterations."""
+    args = (np.zeros(64, np.float32), np.zeros(1024, np.float32), np.int32(20))
+    launch = Launch(Kernel.from_source(source, "k", form=form), (64,), (16,), args)
+    found = characterize_launch(launch, options=Options(published=published))
+    return int(found.metrics["total_instruction_count"] or 0)
 
 
-@pytest.mark.parametrize("language", SPELLINGS)
-def test_an_id_in_a_loop_costs_what_it_costs_before_it(language: str) -> None:
-    inside, outcome = spelled(language, before=False)
-    outside, expected = spelled(language, before=True)
-    np.testing.assert_array_equal(outcome, expected)
+@pytest.mark.parametrize("form", ["cuda", "hip"])
+def test_an_id_in_a_loop_costs_what_it_costs_before_it(form: str) -> None:
+    inside = IDS_CUDA.replace("BEFORE", "").replace("TX", "threadIdx.x").replace("BX", "blockIdx.x")
+    outside = IDS_CUDA.replace("BEFORE", "int TX = threadIdx.x, BX = blockIdx.x;")
     # At -O3 code may differ by an instruction of a work-item; an id in the loop would be 20 of them.
-    counts = (found.metrics["total_instruction_count"] for found in (inside, outside))
-    assert abs(int(next(counts) or 0) - int(next(counts) or 0)) <= (0 if language == "opencl" else 64)
+    assert abs(with_ids(inside, form) - with_ids(outside, form)) <= 64
 
 
 def test_the_published_conventions_count_the_program_as_it_is() -> None:
-    source = (
-        IDS_OPENCL.replace("BEFORE", "").replace("TX", "get_local_id(0)").replace("BX", "get_group_id(0)")
-    )
-    args = (np.zeros(64, np.float32), np.zeros(1024, np.float32), np.int32(20))
-    launch = Launch(Kernel.from_source(source, "k"), (64,), (16,), args)
-    own = characterize_launch(launch, options=Options())
-    published = characterize_launch(launch, options=Options(published=True))
-    (least, most), name = (found.metrics for found in (own, published)), "total_instruction_count"
     # Two ids, an address and a conversion in each of 20 iterations, of which one is left.
-    assert int(most[name] or 0) - int(least[name] or 0) == 64 * 4 * 19
+    published, own = (with_ids(IDS, "opencl-c", published=each) for each in (True, False))
+    assert published - own == 64 * 4 * 19
 
 
 def test_ids_of_a_dimension_that_a_loop_chooses_stay_in_it() -> None:

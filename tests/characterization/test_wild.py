@@ -126,18 +126,6 @@ def test_an_endless_loop_ends_at_the_time_limit(level: str, body: str) -> None:
         launch(source, 8, 4, zeros(8), options=[level], timeout_s=0.5, threads=2)
 
 
-_IN_LOOP = """
-  int group = get_global_id(0) / get_local_size(0);
-  for (int i = 0; i < 2; i++) {
-    if (group > 0) {
-      barrier(CLK_LOCAL_MEM_FENCE);
-      if (group == 1) { int v = t[0]; barrier(CLK_LOCAL_MEM_FENCE); t[l] += v; }
-    } else {
-      t[l] += 1;
-      barrier(CLK_LOCAL_MEM_FENCE);
-      t[l] += 1;
-    }
-  }"""
 _NEVER = "for (int i = 0; i < 2 + l; i++) { t[l] += i; if (l >= get_local_size(0)) barrier(1); }"
 _LEAVE = "for (int i = 0; i < 9; i++) { if (i == 1 && (l == 0 || l == 1)) break; barrier(1); t[l] = i + 7; }"
 _FIRST_GROUP = "if (get_global_id(0) < 2) { barrier(1); t[l] = 9; }"
@@ -147,7 +135,6 @@ _FIRST_GROUP = "if (get_global_id(0) < 2) { barrier(1); t[l] = 9; }"
 @pytest.mark.parametrize(
     ("body", "local_size", "expected"),
     [
-        (_IN_LOOP, (4, 1), [4, 5, 6, 7, 16, 17, 18, 19]),
         (_NEVER, (4, 1), [1, 4, 8, 13, 5, 8, 12, 17]),
         (_LEAVE, (2, 1), [7] * 8),
         (_FIRST_GROUP, (2, 1), [9, 9, 2, 3, 4, 5, 6, 7]),

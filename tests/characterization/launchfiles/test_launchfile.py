@@ -3,6 +3,8 @@
 A source with its includes inside is what the compiler's own preprocessor makes of it and its files.
 """
 
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -58,15 +60,11 @@ def only_argument(launches: list[Launch]) -> Any:
 
 
 def test_the_head_says_program_and_sizes(read: Reader) -> None:
-    (launch,) = read(
-        'global = [64, 4]\nlocal = [8, 2]\noffset = [1, 0]\noptions = ["-DN=3"]\nstandard = "2.0"'
-    )
+    sizes = "global = [64, 4]\nlocal = [8, 2]\noffset = [1, 0]\n"
+    (launch,) = read(f'{sizes}options = ["-DN=3"]\nstandard = "2.0"')
     assert (launch.global_size, launch.local_size, launch.global_offset) == ((64, 4), (8, 2), (1, 0))
     assert (launch.kernel.name, launch.kernel.program.options) == ("k", ("-DN=3",))
     assert launch.kernel.program.standard == "2.0"
-
-
-def test_the_local_size_has_a_default(read: Reader) -> None:
     assert read("global = 1000")[0].local_size == (50,)
 
 
@@ -97,48 +95,47 @@ def test_an_argument_is_what_its_table_says(tmp_path: Path, read: Reader, table:
     assert "value " in table or found.flags.writeable or found.shape == ()
 
 
+def filled(read: Reader, kind: str, rule: str, length: int = 4, seed: int = 0) -> Any:
+    return only_argument(
+        read(f'global = 4\nseed = {seed}\n[[arg]]\ntype = "{kind}"\nlength = {length}\nfill = {rule}')
+    )
+
+
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [
-        ('fill = "constant"\nvalue = 7', [7, 7, 7, 7]),
-        ('fill = "arange"', [0, 1, 2, 3]),
-        ('fill = "arange"\nstart = 9\nstep = -3', [9, 6, 3, 0]),
+        ('"constant"\nvalue = 7', [7, 7, 7, 7]),
+        ('"arange"', [0, 1, 2, 3]),
+        ('"arange"\nstart = 9\nstep = -3', [9, 6, 3, 0]),
     ],
 )
 @pytest.mark.parametrize("kind", ["uchar", "long", "half", "double"])
 def test_rules_without_chance_are_exact(read: Reader, kind: str, rule: str, expected: list[int]) -> None:
-    array = only_argument(read(f'global = 4\n[[arg]]\ntype = "{kind}"\nlength = 4\n{rule}'))
-    assert array.tolist() == expected
+    assert filled(read, kind, rule).tolist() == expected
 
 
 @pytest.mark.parametrize(
     ("kind", "low", "high"), [("float", -2, 2), ("char", -128, 127), ("ulong", 3, 5), ("half", 0, 1)]
 )
 def test_uniform_stays_within_its_ends(read: Reader, kind: str, low: int, high: int) -> None:
-    text = f'global = 4\n[[arg]]\ntype = "{kind}"\nlength = 500\nfill = "uniform"\nlow = {low}\nhigh = {high}'
-    array = only_argument(read(text))
+    array = filled(read, kind, f'"uniform"\nlow = {low}\nhigh = {high}', 500)
     assert low <= array.min() < array.max() <= high
 
 
-def test_normal_has_its_mean_and_deviation(read: Reader) -> None:
-    text = 'global = 4\n[[arg]]\ntype = "{}"\nlength = 20000\nfill = "normal"\nmean = 50\nsd = 10'
-    for kind in ("float", "int", "uchar"):
-        array = only_argument(read(text.format(kind))).astype(float)
-        assert array.mean() == pytest.approx(50, abs=0.5)
-        assert array.std() == pytest.approx(10, abs=0.5)
+@pytest.mark.parametrize("kind", ["float", "int", "uchar"])
+def test_normal_has_its_mean_and_deviation(read: Reader, kind: str) -> None:
+    array = filled(read, kind, '"normal"\nmean = 50\nsd = 10', 20000).astype(float)
+    assert (array.mean(), array.std()) == pytest.approx((50, 10), abs=0.5)
 
 
 def test_normal_is_cut_where_the_type_ends(read: Reader) -> None:
-    text = 'global = 4\n[[arg]]\ntype = "{}"\nlength = 99\nfill = "normal"\nsd = 1e30'
-    assert set(only_argument(read(text.format("char")))) == {-128, 127}
-    assert only_argument(read(text.format("ulong"))).max() > 1 << 63
+    assert set(filled(read, "char", '"normal"\nsd = 1e30', 99)) == {-128, 127}
+    assert filled(read, "ulong", '"normal"\nsd = 1e30', 99).max() > 1 << 63
 
 
 def test_the_seed_decides_the_content(read: Reader) -> None:
-    text = 'global = 4\nseed = {}\n[[arg]]\ntype = "float"\nlength = 9\nfill = "normal"\n'
-    first, again, other = (only_argument(read(text.format(seed))) for seed in (1, 1, 2))
-    own = only_argument(read(text.format(2) + "seed = 5"))
-    also_own = only_argument(read(text.format(1) + "seed = 5"))
+    first, again, other = (filled(read, "float", '"normal"', 9, seed) for seed in (1, 1, 2))
+    own, also_own = (filled(read, "float", '"normal"\nseed = 5', 9, seed) for seed in (2, 1))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
     assert np.array_equal(own, also_own)
@@ -160,11 +157,9 @@ def test_local_null_and_samplers_are_known(read: Reader) -> None:
 
 def test_images_have_shape_order_and_type(read: Reader) -> None:
     table = 'shape = [3, 5], type = "uchar", channel_order = "RG", fill = "uniform"'
-    text = f"global = 4\n[[arg]]\nimage = {{ {table} }}"
-    image = only_argument(read(text))
+    image = only_argument(read(f"global = 4\n[[arg]]\nimage = {{ {table} }}"))
     assert isinstance(image, Image)
-    assert image.array.shape == (3, 5, 2)
-    assert image.array.dtype == np.uint8
+    assert (image.array.shape, image.array.dtype) == ((3, 5, 2), np.uint8)
 
 
 def test_read_only_buffers_are_noted(read: Reader) -> None:
@@ -173,20 +168,10 @@ def test_read_only_buffers_are_noted(read: Reader) -> None:
     assert launch.read_only == {1}
 
 
-SHARED = """global = 64
-[[arg]]
-name = "a"
-type = "float"
-length = 4
-[[arg]]
-name = "b"
-type = "uchar"
-length = 4
-[[arg]]
-name = "n"
-type = "int"
-value = 4
-"""
+SHARED = "global = 64\n" + "".join(
+    f'[[arg]]\nname = "{name}"\ntype = "{type_}"\n{content} = 4\n'
+    for name, type_, content in (("a", "float", "length"), ("b", "uchar", "length"), ("n", "int", "value"))
+)
 
 
 def test_launches_share_their_buffers(read: Reader) -> None:
@@ -216,27 +201,21 @@ HEADS = {
 def test_each_mistake_is_one_sentence_with_its_place(read: Reader, text: str, message: str) -> None:
     for word, head in HEADS.items():
         text = text.replace(word, head)
-    with pytest.raises(InputError, match=message) as caught:
-        read(text)
-    assert "\n" not in str(caught.value)
+    assert re.search(message, refusal(read, text))
 
 
 def test_a_file_of_another_type_is_refused(tmp_path: Path, read: Reader) -> None:
     np.save(tmp_path / "a.npy", np.arange(4))
-    with pytest.raises(InputError, match=r"expected float32 for float in .* found int64"):
-        read('global = 4\n[[arg]]\ntype = "float"\nfile = "a.npy"')
+    text = 'global = 4\n[[arg]]\ntype = "float"\nfile = "a.npy"'
+    assert re.search("expected float32 for float in .* found int64", refusal(read, text))
     (tmp_path / "a.npy").write_bytes(b"garbage")
-    assert "not a readable .npy file" in refusal(read, 'global = 4\n[[arg]]\ntype = "float"\nfile = "a.npy"')
+    assert "not a readable .npy file" in refusal(read, text)
 
 
 def test_files_that_are_no_launch_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     assert "cannot read the launch file" in refusal(launchfile.read, path)
-    for content, message in (
-        (b"", "is empty"),
-        (b"\xff\xfe\x00", "found binary"),
-        (b"kernel = 3", "source is"),
-    ):
+    for content, message in ((b"", "is empty"), (b"\xff\0", "found binary"), (b"kernel = 3", "source is")):
         path.write_bytes(content)
         assert message in refusal(launchfile.read, path)
 
@@ -274,22 +253,16 @@ def test_numbers_come_back(kind: str, data: st.DataObject, tmp_path_factory: pyt
     assert (found.kernel.program.options, found.kernel.program.standard) == (("-DX=1",), "2.0")
 
 
-def test_images_samplers_and_structures_come_back(tmp_path: Path) -> None:
+def test_images_samplers_structures_and_grids_come_back(tmp_path: Path) -> None:
     image = Image(np.arange(48, dtype=np.uint8).reshape(3, 4, 4), normalized=True)
     sampler = Sampler("repeat", linear=True, normalized_coords=True)
-    launch = Launch(
-        Kernel.from_source("kernel void k(image2d_t i) {}", "k"), (4,), (4,), (image, sampler, b"\1\2")
-    )
-    found = read_back(launch, tmp_path)
-    first = found.args[0]
+    kernel = Kernel.from_source("kernel void k(image2d_t i) {}", "k")
+    first, second, third = read_back(Launch(kernel, (4,), (4,), (image, sampler, b"\1\2")), tmp_path).args
     assert isinstance(first, Image)
     assert same(first.array, image.array)
     assert (first.normalized, first.layers, first.channel_order) == (True, False, "RGBA")
-    assert found.args[1] == sampler
-    assert np.asarray(found.args[2]).tobytes() == b"\1\2"
-
-
-def test_cuda_launches_come_back(tmp_path: Path) -> None:
+    assert second == sampler
+    assert np.asarray(third).tobytes() == b"\1\2"
     kernel = Kernel.from_source("__global__ void k(float *a) {}", "k", form="cuda")
     launch = Launch.on_grid(kernel, (4, 2), 32, [np.ones(4, np.float32)], shared=64)
     found = read_back(launch, tmp_path)
@@ -350,19 +323,17 @@ def test_it_is_what_the_preprocessor_sees(
 
 
 def test_a_launch_file_needs_no_folder_of_where_it_was_made(tmp_path: Path) -> None:
-    (tmp_path / "here" / "inc").mkdir(parents=True)
-    (tmp_path / "here" / "inc" / "scale.h").write_text('#include "near.h"\n')
-    (tmp_path / "here" / "inc" / "near.h").write_text("#define SCALE 3.0f\n")
-    source = tmp_path / "here" / "k.cl"
-    source.write_text("#include <scale.h>\nkernel void k(global float *x) { *x *= SCALE; }")
-    program = Program.from_file(source, options=[f"-I{tmp_path / 'here' / 'inc'}"])
-    launch = Launch(Kernel(program, "k"), (1,), (1,), (np.ones(1, np.float32),))
-    (tmp_path / "there").mkdir()
-    write_launch(launch, tmp_path / "there" / "k.toml")
-    for each in sorted((tmp_path / "here").rglob("*"), reverse=True):
-        each.rmdir() if each.is_dir() else each.unlink()
-    (read,) = crosscast.read_launches(tmp_path / "there" / "k.toml")
-    crosscast.characterize(read.kernel, read.global_size, read.local_size, read.args)
+    here, there = tmp_path / "here", tmp_path / "there"
+    (here / "inc").mkdir(parents=True)
+    there.mkdir()
+    (here / "inc" / "scale.h").write_text('#include "near.h"\n')
+    (here / "inc" / "near.h").write_text("#define SCALE 3.0f\n")
+    (here / "k.cl").write_text("#include <scale.h>\nkernel void k(global float *x) { *x *= SCALE; }")
+    program = Program.from_file(here / "k.cl", options=[f"-I{here / 'inc'}"])
+    write_launch(Launch(Kernel(program, "k"), (1,), (1,), (np.ones(1, np.float32),)), there / "k.toml")
+    shutil.rmtree(here)
+    (read,) = crosscast.read_launches(there / "k.toml")
+    crosscast.characterize(read)
     assert np.asarray(read.args[0]).tolist() == [3.0]
 
 

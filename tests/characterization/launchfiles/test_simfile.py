@@ -10,7 +10,6 @@ import pytest
 
 from crosscast.characterization.launchfiles import simfile
 from crosscast.characterization.launchfiles.simfile import NumberReader, SimFile, render_dumps
-from crosscast.errors import InputError
 from crosscast.kernel import Local, Parameter, Program
 from support.refusals import refusal, refusals
 
@@ -44,29 +43,21 @@ def only_argument(sim: SimFile) -> Any:
     return argument
 
 
-def test_the_head_says_program_kernel_and_sizes(read: Reader) -> None:
+def test_the_head_says_program_kernel_and_sizes(tmp_path: Path, read: Reader) -> None:
     launch = read("").launch
     assert launch.kernel.name == "k"
     assert (launch.global_size, launch.local_size) == ((8, 1, 1), (4, 1, 1))
     assert launch.kernel.program.form == "opencl-c"
-
-
-def test_the_head_may_stand_on_one_line(tmp_path: Path, read: Reader) -> None:
-    read("")
     (tmp_path / "k.sim").write_text("k.cl k 8 1 1 4 1 # sizes go on\n 1")
     assert simfile.read("k.sim", lambda program, kernel: ()).launch.local_size == (4, 1, 1)
-
-
-def test_bitcode_is_known_by_its_first_bytes(tmp_path: Path, read: Reader) -> None:
     (tmp_path / "k.cl").write_bytes(b"BC\xc0\xde....")
     assert read("").launch.kernel.program.form == "bitcode"
 
 
 def test_options_and_standard_come_from_outside(read: Reader) -> None:
     read("")
-    program: Program = simfile.read(
-        "k.sim", lambda program, kernel: (), options=["-DN=1"], standard="2.0"
-    ).launch.kernel.program
+    given = simfile.read("k.sim", lambda program, kernel: (), options=["-DN=1"], standard="2.0")
+    program: Program = given.launch.kernel.program
     assert (program.options, program.standard) == (("-DN=1",), "2.0")
 
 
@@ -113,32 +104,29 @@ def test_an_argument_is_what_its_header_and_values_say(
 
 
 def test_hexadecimal_ends_with_its_argument(read: Reader) -> None:
-    sim = read("<size=1 hex>\n10\n<size=4>\n10\n", BYTES, N)
-    first, second = sim.launch.args
-    assert isinstance(first, np.ndarray)
-    assert first.tolist() == [16]
-    assert second == np.int32(10)
+    first, second = read("<size=1 hex>\n10\n<size=4>\n10\n", BYTES, N).launch.args
+    assert (np.asarray(first).tolist(), second) == ([16], np.int32(10))
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype"),
-    [
-        ("char4*", np.int8),
-        ("uchar", np.uint8),
-        ("short2*", np.int16),
-        ("ushort*", np.uint16),
-        ("int*", np.int32),
-        ("uint", np.uint32),
-        ("long*", np.int64),
-        ("ulong*", np.uint64),
-        ("float16*", np.float32),
-        ("double*", np.float64),
-        ("void*", np.uint8),
-    ],
-)
-def test_the_type_follows_from_the_parameter(read: Reader, name: str, dtype: type) -> None:
+TYPES: dict[str, type] = {
+    "char4*": np.int8,
+    "uchar": np.uint8,
+    "short2*": np.int16,
+    "ushort": np.uint16,
+    "int*": np.int32,
+    "uint": np.uint32,
+    "long*": np.int64,
+    "ulong*": np.uint64,
+    "float16*": np.float32,
+    "double*": np.float64,
+    "void*": np.uint8,
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_the_type_follows_from_the_parameter(read: Reader, name: str) -> None:
     parameter = Parameter("x", name, "global", 8)
-    assert only_argument(read("<size=64 fill=0>\n", parameter)).dtype == dtype
+    assert only_argument(read("<size=64 fill=0>\n", parameter)).dtype == TYPES[name]
 
 
 def test_ro_buffers_are_read_only(read: Reader) -> None:
@@ -155,36 +143,30 @@ def test_dumps_look_as_the_original_prints_them(read: Reader) -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "values", "shown"),
+    ("header", "size", "values", "shown"),
     [
-        ("uint", "1 10000000", ["0x00000001", "0x10000000"]),
-        ("short", "-1 12", ["0xffff", "0x0012"]),
-        ("char", "-1 7f", ["0xffffffff", "0x7f"]),
-        ("ulong", "8000000000000000", ["0x8000000000000000"]),
-        ("float", "1.5 -1.5", ["0x000001.5", "0x0000-1.5"]),
+        ("uint", 4, "1 10000000", ["0x00000001", "0x10000000"]),
+        ("short", 2, "-1 12", ["0xffff", "0x0012"]),
+        ("char", 1, "-1 7f", ["0xffffffff", "0x7f"]),
+        ("ulong", 8, "8000000000000000", ["0x8000000000000000"]),
+        ("float", 4, "1.5 -1.5", ["0x000001.5", "0x0000-1.5"]),
     ],
 )
-def test_hexadecimal_dumps_have_all_digits(read: Reader, header: str, values: str, shown: list[str]) -> None:
-    size = {"uint": 4, "short": 2, "char": 1, "ulong": 8, "float": 4}[header] * len(shown)
-    text = render_dumps(read(f"<size={size} {header} hex dump>\n{values}\n", VOID))
-    assert [line.split(" = ")[1] for line in text.splitlines() if " = " in line] == shown
+def test_hexadecimal_dumps_have_all_digits(
+    read: Reader, header: str, size: int, values: str, shown: list[str]
+) -> None:
+    text = render_dumps(read(f"<size={size * len(shown)} {header} hex dump>\n{values}\n", VOID))
+    assert re.findall(" = (.*)", text) == shown
 
 
-def test_dumps_show_what_the_kernel_left(read: Reader) -> None:
-    sim = read("<size=20 fill=0 dump>\n", A)
-    array = only_argument(sim)
+def test_dumps_show_what_the_kernel_left_or_that_there_is_none(read: Reader) -> None:
+    sim = read("<size=20 fill=0 dump>\n<size=0 dump>\n<size=4>\n3\n", A, A, N)
+    array, empty, number = (np.asarray(each) for each in sim.launch.args)
+    assert (empty.size, number) == (0, 3)
     array[:] = [np.inf, -np.inf, np.nan, -0.0, 1e-5]
-    values = [line.split(" = ")[1] for line in render_dumps(sim).splitlines() if " = " in line]
-    assert values == ["inf", "-inf", "nan", "-0", "1e-05"]
-
-
-def test_a_buffer_of_no_bytes_is_empty(read: Reader) -> None:
-    sim = read("<size=0 dump>\n<size=4>\n3\n", A, N)
-    empty, number = sim.launch.args
-    assert isinstance(empty, np.ndarray)
-    assert empty.size == 0
-    assert number == 3
-    assert render_dumps(sim) == "\nArgument 'a': 0 bytes\n\n"
+    text = render_dumps(sim)
+    assert re.findall(" = (.*)", text) == ["inf", "-inf", "nan", "-0", "1e-05"]
+    assert text.endswith("\nArgument 'a': 0 bytes\n\n")
 
 
 def test_big_files_are_read_in_time(read: Reader) -> None:
@@ -207,9 +189,7 @@ PARAMETERS = {
 def test_each_mistake_is_one_sentence_with_its_line(
     read: Reader, rest: str, parameters: str, message: str
 ) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        read(rest, *map(PARAMETERS.__getitem__, parameters.split()))
-    assert "\n" not in str(caught.value)
+    assert re.search(message, refusal(read, rest, *map(PARAMETERS.__getitem__, parameters.split())))
 
 
 def test_numbers_of_thousands_of_digits_are_refused(read: Reader) -> None:
@@ -224,8 +204,7 @@ def test_files_that_are_no_simulator_files_are_refused(
     read("")
     assert "cannot read the simulator file" in refusal(simfile.read, tmp_path / "none.sim")
     (tmp_path / "k.sim").write_bytes(content.encode("latin-1"))
-    with pytest.raises(InputError, match=message):
-        simfile.read("k.sim", lambda program, kernel: ())
+    assert re.search(message, refusal(simfile.read, "k.sim", lambda program, kernel: ()))
 
 
 def reader(dtype: str, hexadecimal: bool = False) -> NumberReader:
@@ -248,20 +227,17 @@ def reader(dtype: str, hexadecimal: bool = False) -> NumberReader:
         ("float32", "5.", 5.0, ""),
         ("float64", "-1e-3x", -0.001, "x"),
         ("float32", "1.5.5", 1.5, ".5"),
+        # In hexadecimal, integers may have a prefix, and reals stay as they are.
+        *(
+            ("hex int32", text, value, "")
+            for text, value in (("ff", 255), ("0xFF", 255), ("-0x1", -1), ("10", 16))
+        ),
+        ("hex float32", "10", 10.0, ""),
     ],
 )
 def test_the_longest_start_that_is_a_number_is_read(dtype: str, text: str, value: float, rest: str) -> None:
-    found, end = reader(dtype).match(text, 0)
+    found, end = reader(dtype.removeprefix("hex "), dtype.startswith("hex")).match(text, 0)
     assert (found, text[end:]) == (value, rest)
-
-
-@pytest.mark.parametrize(("text", "value"), [("ff", 255), ("0xFF", 255), ("-0x1", -1), ("10", 16)])
-def test_hexadecimal_integers_may_have_a_prefix(text: str, value: int) -> None:
-    assert reader("int32", hexadecimal=True).match(text, 0) == (value, len(text))
-
-
-def test_hexadecimal_leaves_reals_alone() -> None:
-    assert reader("float32", hexadecimal=True).match("10", 0) == (10.0, 2)
 
 
 @refusals("dtype text")
