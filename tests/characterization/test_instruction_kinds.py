@@ -7,8 +7,6 @@ import pytest
 
 import crosscast
 from crosscast import Kernel, Local
-from crosscast.characterization import run
-from crosscast.kernel import Launch
 
 ITEMS = 32
 DECLARED = (
@@ -147,27 +145,6 @@ def test_atomics_on_integers_at_an_address_of_a_group_are_counted_apart(statemen
     found = instructions(statement)
     assert set(found["atomics"]) == {kind}
     assert "loads" not in found or "b[b[i]]" in statement
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "a[i] = a[i] + 3; if (i > 4) v[i] = v[i].wzyx * 2;",
-        "for (int j = 0; j < b[i] + 3; j++) { barrier(1); a[i] += l[j]; } mem_fence(1);",
-        'a[i] = work_group_reduce_add(b[i]); printf(""); b[i] = atomic_xchg(&b[2], 3);',
-        "event_t e = async_work_group_copy(l, a, 8, 0); wait_group_events(1, &e); v[i].x = l[3];",
-        "switch (b[i]) { case 1: a[i] = 2; break; case 2: d[i] = 5; break; case 7: b[i] = 3; }",
-    ],
-)
-def test_each_instruction_has_one_kind(body: str) -> None:
-    launch = Launch(kernel(body), (ITEMS,), (8,), tuple(arguments()))
-    found = run._Runner(launch, run.Options()).run()
-    assert found is not None
-    ran, _ = found
-    assert sum(ran.counts.kinds.values()) == ran.counts.instructions
-    assert sum(times for (_, width), times in ran.counts.kinds.items() if width > 1) <= sum(
-        times for width, times in ran.counts.widths.items() if width > 1
-    )
 
 
 def test_functions_of_the_program_are_calls() -> None:

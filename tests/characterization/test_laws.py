@@ -78,7 +78,7 @@ def test_metrics_keep_their_bounds(seed: int) -> None:
 def test_instructions_add_up_however_they_are_split(seed: int) -> None:
     _, counts = _plain(seed)
     total = sum(counts.opcodes.values())
-    assert total == sum(counts.widths.values())
+    assert total == sum(counts.widths.values()) == sum(counts.kinds.values())
     assert total == sum(instructions * items for instructions, items in counts.totals.items())
     assert total == sum(n * pieces for n, pieces in counts.pieces.items()) + counts.barriers
     assert sum(counts.pieces.values()) == sum(counts.totals.values()) + counts.barriers

@@ -121,10 +121,3 @@ def test_source_computes_the_outputs_and_counts_within_two_percent(case: str) ->
         if published.startswith(("Total", "Unique", "Work")):
             expected_count = float(run_.expected[published])
             assert run_.profile.metrics[own] == pytest.approx(expected_count, rel=0.02), published
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_checking_bounds_changes_no_count(case: str) -> None:
-    checked, plain = (_run(case, "bitcode", check_bounds=check, threads=2).profile for check in (True, False))
-    assert checked.metrics == plain.metrics
-    assert checked.launch["sub_groups"] == plain.launch["sub_groups"]

@@ -25,26 +25,21 @@ COMMON = """
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
-#pragma OPENCL EXTENSION cl_khr_3d_image_writes : enable
 constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;
 kernel void everything(global float4 *a, global double3 *d, global half *h, local int *l, global long *q,
-                       read_only image2d_t picture, write_only image3d_t volume, global int *n, sampler_t s) {
+                       read_only image2d_t picture, global int *n, sampler_t s) {
   float4 whole;
-  int exponent;
   a[0] = sin(a[1]) + fract(a[2], &whole) + native_rsqrt(a[5]) + whole;
-  d[0] = pow(d[1], (double3)M_PI) + convert_double3_rtz(a[1].xyz) * frexp(d[2].x, &exponent);
+  d[0] = pow(d[1], (double3)M_PI) + convert_double3_rtz(a[1].xyz);
   vstore_half4_rte(a[1], 2, h);
-  vstore4(sin(vload4(0, h)), 1, h);
   atomic_add(n, 1); atom_add(q, 1L); atomic_inc(l);
   a[4] = read_imagef(picture, nearest, (int2)(1, 2)) + read_imagef(picture, s, (float2)(1, 2));
-  write_imagef(volume, (int4)(1, 2, 3, 0), a[2]);
   n[1] = get_image_width(picture) + get_image_channel_order(picture) - CLK_RGBA;
   event_t copied = async_work_group_copy(l, n, 10, 0);
   wait_group_events(1, &copied);
   prefetch(n, 3);
   barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-  mem_fence(CLK_LOCAL_MEM_FENCE);
-  n[2] = as_int(a[1].x) + any(isnan(a[1])) + clz(n[6]) + mad_sat(1, 2, n[3]) + exponent;
+  n[2] = as_int(a[1].x) + any(isnan(a[1])) + clz(n[6]) + mad_sat(1, 2, n[3]);
   a[6] = select(shuffle(a[3], (uint4)(1, 2, 3, 0)), a[2], isless(a[3], a[4]));
 }
 """

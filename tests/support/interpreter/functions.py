@@ -105,73 +105,34 @@ def real_of(value: int, to: Type) -> float:
     return float(number.astype(np.float32 if to.bits == 32 else np.float64))
 
 
-def _clamped(low: int, high: int, value: int) -> int:
-    return max(low, min(high, value))
-
-
 def _limits(type_: Type, signed: bool) -> tuple[int, int]:
     return (-(1 << (type_.bits - 1)), (1 << (type_.bits - 1)) - 1) if signed else (0, (1 << type_.bits) - 1)
 
 
-def _rotated(a: int, b: int, bits: int) -> int:
-    return (a << (b % bits)) | ((a % (1 << bits)) >> (bits - b % bits))
-
-
-_NAMES = {"fabs": "abs", "pow": "power", "powr": "power", "pown": "power", "powi": "power"}
-_NAMES |= {"acos": "arccos", "asin": "arcsin", "atan": "arctan", "atan2": "arctan2", "roundeven": "rint"}
-_NAMES |= {"minnum": "fmin", "maxnum": "fmax", "min": "fmin", "max": "fmax", "nearbyint": "rint"}
+_NAMES = {"fabs": "abs", "minnum": "fmin", "maxnum": "fmax"}
 
 
 def real_function(name: str, type_: Type) -> Function:
     """Function of reals of this name in OpenCL C or among LLVM's intrinsics, of elements of this type."""
-    name = name.removeprefix("native_").removeprefix("half_")
-    known: dict[str, Function] = {
-        **dict.fromkeys(("fma", "mad", "fmuladd"), lambda a, b, c: fused(a, b, c, type_.bits)),
-        "rsqrt": lambda a: 1 / np.sqrt(np.float64(a)),
-        "round": lambda a: math.copysign(math.floor(abs(a) + 0.5), a) if math.isfinite(a) else a,
-        "clamp": lambda a, low, high: np.fmin(np.fmax(a, low), high),
-        "mix": lambda a, b, t: fused(type_.fit(b - a), t, a, type_.bits),
-    }
-    return known.get(name) or getattr(np, _NAMES.get(name, name))
+    if name in ("fma", "mad", "fmuladd"):
+        return lambda a, b, c: fused(a, b, c, type_.bits)
+    function: Function = getattr(np, _NAMES.get(name, name))
+    return function
 
 
 def integer_function(name: str, type_: Type, signed: bool) -> Function:
     """The same for integers."""
     bits, (low, high) = type_.bits, _limits(type_, signed)
     functions: dict[str, Function] = {
-        "min": min,
-        "max": max,
-        "smin": min,
-        "smax": max,
-        "umin": min,
-        "umax": max,
-        "clamp": lambda a, least, most: min(max(a, least), most),
+        **dict.fromkeys(("min", "smin", "umin"), min),
+        **dict.fromkeys(("max", "smax", "umax"), max),
         "abs": lambda a, *_: abs(a),
-        "mul24": operator.mul,
-        "mad24": lambda a, b, c: a * b + c,
-        "mul_hi": lambda a, b: (a * b) >> bits,
-        **dict.fromkeys(("uadd.sat", "sadd.sat"), lambda a, b: _clamped(low, high, a + b)),
-        **dict.fromkeys(("usub.sat", "ssub.sat"), lambda a, b: _clamped(low, high, a - b)),
-        "rotate": lambda a, b: _rotated(a, b, bits),
+        **dict.fromkeys(("uadd.sat", "sadd.sat"), lambda a, b: max(low, min(high, a + b))),
+        **dict.fromkeys(("usub.sat", "ssub.sat"), lambda a, b: max(low, min(high, a - b))),
         "fshl": lambda a, b, c: (((a << bits) | b) << (c % bits)) >> bits,
         "fshr": lambda a, b, c: ((a << bits) | b) >> (c % bits),
-        **dict.fromkeys(("popcount", "ctpop"), lambda a: (a & ((1 << bits) - 1)).bit_count()),
-        **dict.fromkeys(("clz", "ctlz"), lambda a, *_: bits - (a & ((1 << bits) - 1)).bit_length()),
+        "ctpop": lambda a: (a & ((1 << bits) - 1)).bit_count(),
+        "ctlz": lambda a, *_: bits - (a & ((1 << bits) - 1)).bit_length(),
         "cttz": lambda a, *_: (a & -a).bit_length() - 1 if a else bits,
     }
     return functions[name]
-
-
-def converted(name: str, from_: Type, to: Type, signs: tuple[bool, bool]) -> Function:
-    """Function of a `convert_` builtin of OpenCL C; `signs` say which of both types are signed."""
-    low, high = _limits(to, signs[1]) if to.kind == "int" else (0, 0)
-    rounds: dict[str, Function] = {"_rte": np.rint, "_rtp": math.ceil, "_rtn": math.floor}
-    round_ = next((function for mode, function in rounds.items() if name.endswith(mode)), math.trunc)
-
-    def convert(value: Any) -> Any:
-        if to.kind == "real":
-            return real_of(value, to) if from_.kind == "int" else value
-        number = value if from_.kind == "int" else int(round_(value)) if math.isfinite(value) else 0
-        return _clamped(low, high, number) if "_sat" in name else number
-
-    return convert

@@ -470,8 +470,6 @@ class _Machine:
         if name.startswith("get_"):
             beyond = int("size" in name or name == "get_num_groups")
             return lambda w: w.ids[name][d] if (d := gets[0](w)) < 3 else beyond
-        if name.startswith("as_"):
-            return self._bitcast(i, operands)
         signs = [SCALARS[t.base].kind == "i" for t in declaration.parameters if t.base in SCALARS]
         if match := re.fullmatch(r"v(load|store)(\d*)", name):
             pointed = self.types.read(i.type if match[1] == "load" else operands[0].type)
@@ -484,19 +482,6 @@ class _Machine:
         if match := re.fullmatch(r"atom(?:ic)?_(?:fetch_)?(\w+?)(_explicit)?", name):
             return self._atomic(match[1], i, operands, signed=signs[0])
         from_ = self.types.read(operands[0].type).scalar
-        if name.startswith("convert_"):
-            base = re.match(r"convert_([a-z]+)", name)
-            assert base is not None
-            pair = signs[0], SCALARS[base[1]].kind == "i"
-            function = functions.converted(name, from_, self.types.read(i.type).scalar, pair)
-            return self.apply(i, operands, function, [from_.kind == "int" and pair[0]])
-        if name == "dot":
-            real = self.types.read(i.type)
-            return lambda w: real.fit(sum(np.multiply(gets[0](w), gets[1](w))))
-        if name == "select":
-            number, vector = self.types.read(operands[2].type).scalar, bool(self.types.read(i.type).parts)
-            top = number.bits - 1 if vector else 0
-            return self.apply(i, operands, lambda a, b, c: b if c >> top else a, [False] * 3)
         make = functions.real_function if from_.kind == "real" else None
         function = make(name, from_) if make else functions.integer_function(name, from_, signs[0])
         return self.apply(i, operands, function, [bool(sign and not make) for sign in signs])

@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-import numpy as np
-
 from crosscast.characterization import ir
 
-_REALS = {"half": 16, "float": 32, "double": 64}
-_CODES = {16: "<e", 32: "<f", 64: "<d"}
+_REALS = {"float": 32, "double": 64}
+_CODES = {32: "<f", 64: "<d"}
 _SEQUENCE = re.compile(r"[<\[](\d+) x (.*)[>\]]")
 
 
@@ -54,9 +52,7 @@ class Type:
         """A number as this scalar type holds it: integers wrap around, reals are rounded."""
         if self.kind != "real":
             return int(value) & ((1 << self.bits) - 1)
-        if self.bits == 32:
-            return ctypes.c_float(value).value
-        return float(np.float16(value)) if self.bits == 16 else float(value)
+        return ctypes.c_float(value).value if self.bits == 32 else float(value)
 
     def signed(self, value: int) -> int:
         """An integer of this type, in two's complement."""
@@ -149,8 +145,6 @@ class Types:
             return tuple(self.constant(element.value, part, symbols) for element, part in pairs)
         if type_.kind != "real":
             return type_.fit(int(text))
-        if text.startswith("0xH"):
-            return struct.unpack(">e", bytes.fromhex(text[3:]))[0]
         return struct.unpack(">d", bytes.fromhex(text[2:]))[0] if text.startswith("0x") else float(text)
 
 
