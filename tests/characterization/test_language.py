@@ -179,7 +179,7 @@ def test_arguments_may_have_any_name(name: str) -> None:
 
 @pytest.mark.parametrize("width", ["", "3", "16"])
 def test_a_parameter_of_a_typedef_has_the_type_that_it_stands_for(width: str) -> None:
-    source = f"""typedef float{width} a; typedef a b; typedef ulong{width} c; 
+    source = f"""typedef float{width} a; typedef a b; typedef ulong{width} c;
     typedef struct {{ float re; }} d;
     kernel void k(global b *p, b v, global c *q, c w, global d *s) {{}}"""
     found = [each.type_name for each in frontend.parameters(Program(source.encode()), "k")]
