@@ -159,7 +159,8 @@ def test_images_have_shape_order_and_type(read: Reader) -> None:
     table = 'shape = [3, 5], type = "uchar", channel_order = "RG", fill = "uniform"'
     image = only_argument(read(f"global = 4\n[[arg]]\nimage = {{ {table} }}"))
     assert isinstance(image, Image)
-    assert (image.array.shape, image.array.dtype) == ((3, 5, 2), np.uint8)
+    assert image.array.shape == (3, 5, 2)
+    assert image.array.dtype == np.uint8
 
 
 def test_read_only_buffers_are_noted(read: Reader) -> None:

@@ -162,7 +162,7 @@ def test_hexadecimal_dumps_have_all_digits(
 def test_dumps_show_what_the_kernel_left_or_that_there_is_none(read: Reader) -> None:
     sim = read("<size=20 fill=0 dump>\n<size=0 dump>\n<size=4>\n3\n", A, A, N)
     array, empty, number = (np.asarray(each) for each in sim.launch.args)
-    assert (empty.size, number) == (0, 3)
+    assert [empty.size, int(number)] == [0, 3]
     array[:] = [np.inf, -np.inf, np.nan, -0.0, 1e-5]
     text = render_dumps(sim)
     assert re.findall(" = (.*)", text) == ["inf", "-inf", "nan", "-0", "1e-05"]
