@@ -11,9 +11,8 @@ import crosscast
 from crosscast.cli import main
 from crosscast.device import Device
 from crosscast.devices.catalogue import device_named
-from crosscast.errors import InputError
 from crosscast.forecasting.kernels import verdicts_beside
-from support.refusals import refusals
+from support.refusals import refusal, refusals
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "vecadd.toml"
 
@@ -31,58 +30,42 @@ def test_several_kernels_of_a_launch_file_are_an_application(tmp_path: Path) -> 
         "kernel void one(global float *x) { x[get_global_id(0)] = 1; }"
         "kernel void two(global float *x) { x[get_global_id(0)] *= 2; }"
     )
-    file = tmp_path / "both.toml"
-    file.write_text(
-        'source = "both.cl"\nglobal = 64\nlocal = 64\n[[arg]]\nname = "x"\ntype = "float"\nlength = 64\n'
-        + "".join(f'[[launch]]\nkernel = "{kernel}"\n' for kernel in ("one", "two"))
-    )
-    found = crosscast.predict(file, devices=["gtx1080"])
+    head = 'source = "both.cl"\nglobal = 64\nlocal = 64\n[[arg]]\nname = "x"\ntype = "float"\nlength = 64\n'
+    launches = "".join(f'[[launch]]\nkernel = "{kernel}"\n' for kernel in ("one", "two"))
+    (tmp_path / "both.toml").write_text(head + launches)
+    found = crosscast.predict(tmp_path / "both.toml", devices=["gtx1080"])
     assert {name: len(kernels.profiles) for name, kernels in found.applications().items()} == {"both": 2}
 
 
 def test_launches_profiles_and_files_are_the_same_kernel() -> None:
     (launch,) = crosscast.read_launches(EXAMPLE)
     profile = crosscast.characterize(launch)
+    # A device may be named twice and is there once.
+    devices = ["rtx4090", crosscast.device_named("rtx4090"), "knl"]
     inputs: list[Any] = [launch, profile, str(EXAMPLE), [profile]]
-    times = [crosscast.predict(each, devices=["k20m"]).centre for each in inputs]
-    assert all(np.array_equal(each, times[0]) for each in times)
-
-
-def test_a_device_of_the_catalogue_may_be_named_twice_and_is_there_once() -> None:
-    profile = crosscast.characterize(crosscast.read_launches(EXAMPLE)[0])
-    device = crosscast.device_named("rtx4090")
-    assert crosscast.predict(profile, devices=["rtx4090", device, "knl"]).devices == ("rtx4090", "knl")
+    found = [crosscast.predict(each, devices=devices) for each in inputs]
+    assert all(np.array_equal(each.centre, found[0].centre) for each in found)
+    assert found[0].devices == ("rtx4090", "knl")
 
 
 def test_nothing_bounds_a_kernel_on_a_device_of_which_the_name_alone_is_known() -> None:
-    (launch,) = crosscast.read_launches(EXAMPLE)
-    profile = crosscast.characterize(launch)
-    forecast = crosscast.predict(EXAMPLE, devices=["gtx1080"])
-    known, named = device_named("gtx1080"), Device("gtx1080", "mine", type="node")
-    (verdict,) = verdicts_beside(forecast, [profile], {"gtx1080": known})
+    profile = crosscast.characterize(crosscast.read_launches(EXAMPLE)[0])
+    forecast = crosscast.predict(profile, devices=["gtx1080"])
+    (verdict,) = verdicts_beside(forecast, [profile], {"gtx1080": device_named("gtx1080")})
     assert verdict is not None and verdict.bound == "memory"
-    assert verdicts_beside(forecast, [profile], {"gtx1080": named}) == [None]
+    assert verdicts_beside(forecast, [profile], {"gtx1080": Device("gtx1080", "mine", type="node")}) == [None]
 
 
 def test_recorded_times_stand_beside_those_of_a_dataset() -> None:
-    predicted = crosscast.predict("bundled", devices=["knl"])
-    assert predicted.recorded is not None
+    assert crosscast.predict("bundled", devices=["knl"]).recorded is not None
 
 
 @refusals("words said")
 def test_what_cannot_be_asked_is_one_sentence(words: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said) as error:
-        crosscast.predict(**{"kernels": EXAMPLE, **words})
-    assert "\n" not in str(error.value)
+    assert said in refusal(crosscast.predict, **{"kernels": EXAMPLE, **words})
 
 
 @pytest.mark.parametrize("name", ["nope", "gtx1o80", "", "a" * 50])
 def test_a_device_that_nobody_knows_is_a_short_sentence(name: str) -> None:
-    with pytest.raises(InputError, match=r"^devices: expected some of") as caught:
-        crosscast.predict("bundled", devices=[name])
-    assert len(str(caught.value)) < 400
-
-
-def test_a_name_of_two_devices_lists_them() -> None:
-    with pytest.raises(InputError, match=r"expected the key of one device, found 'titan x', as 2 are called"):
-        crosscast.predict("bundled", devices=["titan x"])
+    said = refusal(crosscast.predict, "bundled", devices=[name])
+    assert said.startswith("devices: expected some of") and len(said) < 400

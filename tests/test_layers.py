@@ -8,38 +8,15 @@ import pytest
 
 from support.sources import PATHS, ROOT, source_of
 
-LAYERS = {
-    "arrays": 0,
-    "device": 0,
-    "errors": 0,
-    "kernel": 1,
-    "results": 1,
-    "units": 1,
-    "profile": 2,
-    "data": 3,
-    "characterization": 4,
-    "devices": 4,
-    "data/sources": 5,
-    "prediction": 5,
-    "suite": 5,
-    "data/counters": 6,
-    "measure": 6,
-    "decide": 7,
-    "tracing": 7,
-    "evaluation": 8,
-    "forecasting": 8,
-    "cluster": 9,
-    "service": 9,
-    "tuning": 9,
-    "comparison": 10,
-    "api": 9,
-    "report": 11,
-    "studies": 12,
-    "cli": 13,
-    "commands": 14,
-    "__main__": 15,
-}
-"""Rank of each room. A folder that stands here with its parent, `data/sources`, is a room of its own."""
+CHECKOUT = ROOT.parents[1]
+if not (CHECKOUT / "CONTRIBUTING.md").exists():
+    pytest.skip("no checkout", allow_module_level=True)
+
+_ROWS = re.findall(
+    r"^\| (\d+) \| (.+) \|$", (CHECKOUT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE
+)
+LAYERS = {room: int(rank) for rank, rooms in _ROWS for room in re.findall(r"`(\w+(?:/\w+)?)/?`", rooms)}
+"""Rank of each room. A folder that stands there with its parent, `data/sources`, is a room of its own."""
 
 
 def module_name(path: Path) -> str:
@@ -68,7 +45,7 @@ def room(module: str) -> str:
     return whole if whole in LAYERS else folders[0]
 
 
-ROOMS = {room(name) for name in MODULES if name != "crosscast"}
+ROOMS = {room(name) for name in MODULES if name not in ("crosscast", "crosscast.__main__")}
 
 
 def test_every_room_has_a_layer() -> None:
@@ -80,7 +57,7 @@ def test_rooms_import_lower_rooms_only() -> None:
     wrong = [
         f"{module} imports {target}"
         for module in MODULES
-        if module != "crosscast"
+        if module not in ("crosscast", "crosscast.__main__")
         for target in imports_of(module, with_types=True) - {"crosscast"}
         if room(target) != room(module) and LAYERS[room(target)] >= LAYERS[room(module)]
     ]
@@ -104,17 +81,13 @@ def test_the_engine_runs_kernels_without_what_instruments_them() -> None:
     assert not wrong
 
 
-def test_imports_are_absolute() -> None:
-    assert not [
-        module
-        for module, path in MODULES.items()
-        if any(each.is_relative for each in source_of(path).imports)
-    ]
-
-
-def test_no_module_is_a_box_for_everything() -> None:
+def test_imports_are_absolute_and_no_module_is_a_box_for_everything() -> None:
     boxes = {"util", "utils", "helpers", "misc", "common_utils"}
-    assert not [module for module in MODULES if module.rsplit(".", 1)[-1] in boxes]
+    relative = [
+        name for name, path in MODULES.items() if any(each.is_relative for each in source_of(path).imports)
+    ]
+    assert not relative
+    assert not [name for name in MODULES if name.rsplit(".", 1)[-1] in boxes]
 
 
 def test_a_name_of_a_class_means_one_thing() -> None:
@@ -135,30 +108,13 @@ def test_no_except_catches_everything() -> None:
     assert not broad
 
 
-def test_the_table_for_contributors_has_every_room_at_its_layer() -> None:
-    path = ROOT.parents[1] / "CONTRIBUTING.md"
-    if not path.exists():
-        pytest.skip("no checkout")
-    rows = re.findall(r"^\| (\d+) \| (.+) \|$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    listed = {
-        room: int(number) for number, rooms in rows for room in re.findall(r"`(\w+(?:/\w+)?)/?`", rooms)
-    }
-    assert listed == {name: rank for name, rank in LAYERS.items() if name != "__main__"}
-
-
 def test_files_that_documentation_names_are_there() -> None:
-    root = ROOT.parents[1]
-    pages = [path for path in (*root.glob("*.md"), *root.glob("docs/**/*.md")) if path.name != "CHANGELOG.md"]
-    if not pages:
-        pytest.skip("no checkout")
-    there = {
-        str(path)
-        for folder in ("src", "tests", "benchmarks", "examples")
-        for path in (root / folder).rglob("*.py")
-    }
+    folders = ("src", "tests", "benchmarks", "examples")
+    there = [str(path) for folder in folders for path in (CHECKOUT / folder).rglob("*.py")]
     missing = [
-        f"{path.relative_to(root)}: {name}"
-        for path in pages
+        f"{path.relative_to(CHECKOUT)}: {name}"
+        for path in (*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md"))
+        if path.name != "CHANGELOG.md"
         for name in re.findall(r"[`(/ ]((?:\w+/)*\w+\.py)\b", path.read_text(encoding="utf-8"))
         if not any(each.endswith(f"/{name}") for each in there)
     ]
