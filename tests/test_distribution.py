@@ -50,36 +50,22 @@ def members(wheel: Path) -> dict[str, int]:
         return {each.filename: each.file_size for each in file.infolist()}
 
 
-def test_the_wheel_is_small_and_named_after_the_version(wheel: Path, members: dict[str, int]) -> None:
+def test_the_wheel_is_the_package_whole_and_small_with_nothing_else(
+    wheel: Path, members: dict[str, int]
+) -> None:
     assert wheel.name == f"crosscast-{crosscast.__version__}-py3-none-any.whl"
     assert wheel.stat().st_size <= MOST_OF_WHEEL
     assert max(members.values()) <= MOST_OF_A_FILE
-
-
-def test_the_wheel_is_the_package_and_nothing_else(members: dict[str, int]) -> None:
-    about = f"crosscast-{crosscast.__version__}.dist-info/"
-    assert all(name.startswith(("crosscast/", about)) for name in members)
+    about, package = f"crosscast-{crosscast.__version__}.dist-info/", Path(crosscast.__file__).parent
     assert not [name for name in members if re.search(r"(^|/)(tests?|__pycache__|\.\w)", name)]
     assert f"{about}licenses/LICENSE" in members
-
-
-def test_the_wheel_has_every_file_of_the_package(members: dict[str, int]) -> None:
-    package = Path(crosscast.__file__).parent
-    expected = {
-        f"crosscast/{path.relative_to(package).as_posix()}"
-        for path in package.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-    assert expected == {name for name in members if name.startswith("crosscast/")}
-
-
-def test_models_and_datasets_come_along(members: dict[str, int]) -> None:
+    files = [path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    expected = {f"crosscast/{path.relative_to(package).as_posix()}" for path in files}
+    assert expected == {name for name in members if not name.startswith(about)}
     for name in recipes():
         folder = f"crosscast/prediction/bundled/{name}/"
         assert f"{folder}card.json" in members
         assert [each for each in members if re.fullmatch(rf"{re.escape(folder)}arrays-\w+\.npz", each)]
-    for name in ("suite", "corun"):
-        assert f"crosscast/data/bundled/{name}/records.parquet" in members
 
 
 def test_no_compiler_runs_for_the_runtime_of_the_wheel(wheel: Path, tmp_path: Path) -> None:
@@ -112,12 +98,15 @@ def test_where_the_compiler_does_not_run_the_wheel_is_built_without_objects(
 
 
 def test_the_metadata_says_what_is_needed(wheel: Path) -> None:
+    about = f"crosscast-{crosscast.__version__}.dist-info"
     with zipfile.ZipFile(wheel) as file:
-        text = file.read(f"crosscast-{crosscast.__version__}.dist-info/METADATA").decode()
-        scripts = file.read(f"crosscast-{crosscast.__version__}.dist-info/entry_points.txt").decode()
-    assert f"\nVersion: {crosscast.__version__}\n" in text
-    assert "\nRequires-Python: >=3.11\n" in text
-    assert "\nRequires-Dist: ziglang==" in text
+        text, scripts = (file.read(f"{about}/{name}").decode() for name in ("METADATA", "entry_points.txt"))
+    for line in (
+        f"Version: {crosscast.__version__}\n",
+        "Requires-Python: >=3.11\n",
+        "Requires-Dist: ziglang==",
+    ):
+        assert f"\n{line}" in text
     assert "crosscast = crosscast.cli:main" in scripts
 
 
@@ -126,8 +115,7 @@ def test_the_sources_can_be_tested_and_documented(built: Path) -> None:
     assert path.stat().st_size <= MOST_OF_SOURCES
     with tarfile.open(path) as file:
         names = [name.partition("/")[2] for name in file.getnames()]
-    for expected in ("pyproject.toml", "CHANGELOG.md", "CITATION.cff", "mkdocs.yml", "Makefile", "LICENSE"):
-        assert expected in names
+    assert {"pyproject.toml", "CHANGELOG.md", "CITATION.cff", "mkdocs.yml", "Makefile", "LICENSE"} <= {*names}
     folders = {name.partition("/")[0] for name in names if "/" in name}
     assert folders == {"src", "tests", "docs", "examples", "benchmarks"}
     assert not [name for name in names if re.search(r"(^|/)(__pycache__|\.venv|out)(/|$)", name)]

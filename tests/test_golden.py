@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from crosscast import bundled_dataset
 from crosscast.data.corun import co_runs
-from crosscast.data.dataset import Dataset, bundled_named
+from crosscast.data.dataset import bundled_named
 from crosscast.data.views import configured
 from crosscast.decide.policies import methods_of
 from crosscast.evaluation.configuration.evaluation import evaluate_configuration
@@ -29,106 +30,84 @@ from support.shared import SHARED, published
 
 
 def golden(name: str) -> Any:
-    path = SHARED / "golden" / name
+    """What was printed, for data of the package or published data."""
+    path = Path(__file__).parent / "data" / "golden" / name
+    if not path.exists():
+        path = SHARED / "golden" / name
     if not path.exists():
         pytest.skip(f"what evaluations printed is not in {path}")
     content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     return json.loads(content)
 
 
+def check_results(
+    found: dict[str, Any], expected: dict[str, Any], names: tuple[str, ...], but: Collection[str] = ()
+) -> None:
+    """Results are as before, by these members that name them; some members of results may differ."""
+    before = {tuple(each[name] for name in names): each for each in expected["results"]}
+    for result in found["results"]:
+        wanted = before[tuple(result[name] for name in names)]
+        same, was = ({k: v for k, v in each.items() if k not in but} for each in (result, wanted))
+        assert_close(same, was, str(result[names[0]]))
+    left_out = {"results", "dataset"}
+    whole, was = ({k: v for k, v in each.items() if k not in left_out} for each in (found, expected))
+    assert_close(whole, was)
+
+
 @pytest.mark.system
 def test_choices_under_power_caps() -> None:
     expected = golden("configuration_powercap.json.gz")
     methods = ["fixed", "cpu+fl", "limiter-returns", "nearest+fl", "oracle"]
-    dataset = published("powercap", "powercap")
-    machines = machines_of(configured(dataset), expected["dataset"])
-    found: dict[str, Any] = evaluate_configuration(
-        machines, partial(methods_of, names=methods), label=expected["dataset"]
-    ).to_dict()
-    results = {(each["method"], each["protocol"]): each for each in expected.pop("results")}
-    for result in found.pop("results"):
-        # The best baseline is another one among fewer.
-        before = {**results[result["method"], result["protocol"]], "against_baseline": {}}
-        assert_close({**result, "against_baseline": {}}, before, result["method"])
-    assert_close(found, expected)
+    machines = machines_of(configured(published("powercap", "powercap")), expected["dataset"])
+    found = evaluate_configuration(machines, partial(methods_of, names=methods)).to_dict()
+    # The best baseline is another one among fewer.
+    check_results(found, expected, ("method", "protocol"), but={"against_baseline"})
 
 
-TRIVIAL = [model_named(name) for name in ("device-mean", "nearest")]
+RELATIVE = [
+    ("relative_bundled.json", None),
+    ("relative_aiwc.json", ("aiwc2018", "aiwc2018")),
+    ("relative_rajaperf.json", ("rajaperf", "cross_architecture")),
+]
 
 
-def check_relative(dataset: Dataset, expected: Any) -> None:
-    """Cheap models are scored as before."""
+@pytest.mark.parametrize(("name", "source"), one_in(3, RELATIVE))
+def test_relative_performance(name: str, source: tuple[str, str] | None) -> None:
+    expected = golden(name)
     models = models_named(["published-linear", "published-mean", "log-mean"])
-    vectors, folds = vectors_of(dataset), expected["protocol"]
-    found: dict[str, Any] = evaluate_relative(vectors, models, folds, label=expected["dataset"]).to_dict()
-    before = {each["model"]: each for each in expected.pop("results")}
-    for result in found.pop("results"):
-        assert_close(result, before[result["model"]], result["model"])
-    assert_close(found, expected)
+    vectors = vectors_of(published(*source) if source else bundled_dataset())
+    check_results(evaluate_relative(vectors, models, expected["protocol"]).to_dict(), expected, ("model",))
 
 
-def test_relative_performance_of_the_bundled_data() -> None:
-    path = Path(__file__).parent / "data" / "golden" / "relative_bundled.json"
-    check_relative(bundled_dataset(), json.loads(path.read_text()))
-
-
-@pytest.mark.system
-def test_relative_performance_of_aiwc_2018() -> None:
-    check_relative(published("aiwc2018", "aiwc2018"), golden("relative_aiwc.json"))
-
-
-@pytest.mark.system
-def test_relative_performance_of_rajaperf() -> None:
-    check_relative(published("rajaperf", "cross_architecture"), golden("relative_rajaperf.json"))
-
-
-def test_times_of_the_bundled_dataset() -> None:
+@pytest.mark.parametrize("name", one_in(2, ["bundled", "aiwc"]))
+def test_times(name: str) -> None:
     # Printed by: crosscast evaluate time bundled --models device-mean,nearest --probes 0,1 --json
-    expected = json.loads((Path(__file__).parent / "data" / "golden" / "time_bundled.json").read_text())
-    found: dict[str, Any] = evaluate_time(bundled_dataset(), TRIVIAL, probes=(0, 1)).to_dict()
+    dataset = bundled_dataset() if name == "bundled" else published("aiwc2018", "aiwc2018")
+    trivial = [model_named(each) for each in ("device-mean", "nearest")]
+    found: dict[str, Any] = evaluate_time(dataset, trivial, probes=(0, 1)).to_dict()
     found.pop("whole_applications")  # Newer than what was kept
-    assert_close({**found, "dataset": "bundled"}, expected)
-
-
-@pytest.mark.system
-def test_times_of_the_published_dataset() -> None:
-    expected = golden("time_aiwc.json")
-    found: dict[str, Any] = evaluate_time(published("aiwc2018", "aiwc2018"), TRIVIAL, probes=(0, 1)).to_dict()
-    found.pop("whole_applications")
-    results = {(each["model"], each["probes"]): each for each in expected.pop("results")}
-    for result in found.pop("results"):
-        assert_close(result, results[result["model"], result["probes"]], result["model"])
-    # Which runs are drawn for the noise floor depends on their order, which a written dataset changes.
-    assert_close(found, {**expected, "dataset": found["dataset"], "noise_floor": found["noise_floor"]})
-
-
-OF_INTERVALS = {"coverage", "width", "worst_coverage", "worst"}
+    expected = golden(f"time_{name}.json")
+    if name == "aiwc":
+        # Which runs are drawn for the noise floor depends on their order, which a written dataset changes.
+        expected["noise_floor"] = found["noise_floor"]
+    check_results(found, expected, ("model", "probes"))
 
 
 @pytest.mark.parametrize("name", one_in(3, ["bundled", "gavel", "lucid"]))
 def test_co_runs(name: str) -> None:
     expected = golden(f"corun_{name}.json")
-    models = models_of_co_runs(BASELINES)
     sources = {"gavel": "gavel_pairs", "lucid": "lucid"}
     dataset = published(sources[name], "gpu_corun") if name in sources else bundled_named("bundled-corun")
     assert dataset is not None
-    found: dict[str, Any] = evaluate_corun(
-        of_one_device(co_runs(dataset)), models, baselines=BASELINES
-    ).to_dict()
-    results = [
-        {"mix_size" if key == "bag_size" else key: value for key, value in each.items()}
-        for each in expected["results"]
-    ]
-    before = {(each["model"], each["quantity"], each["mix_size"]): each for each in results}
-    for result in found["results"]:
+    found = evaluate_corun(of_one_device(co_runs(dataset)), models_of_co_runs(BASELINES), baselines=BASELINES)
+    before = {(each["model"], each["quantity"], each["bag_size"]): each for each in expected["results"]}
+    for result in found.to_dict()["results"]:  # type: ignore[attr-defined]
         wanted = before[result["model"], result["quantity"], result["mix_size"]]
         if wanted["mape"] is not None:
             # Errors were in per cent.
             groups = {name: each / 100 for name, each in wanted["by_group"].items()}
-            wanted = {**wanted, "mape": wanted["mape"] / 100, "by_group": groups}
+            wanted |= {"mape": wanted["mape"] / 100, "by_group": groups}
             # Intervals have become cautious since.
             assert result["coverage"] >= wanted["coverage"]
-        found_before, wanted = (
-            {name: each[name] for name in wanted if name not in OF_INTERVALS} for each in (result, wanted)
-        )
-        assert_close(found_before, wanted, result["model"])
+        same = wanted.keys() - {"bag_size", "coverage", "width", "worst_coverage", "worst"}
+        assert_close(*({name: each[name] for name in same} for each in (result, wanted)), result["model"])

@@ -28,6 +28,10 @@ INSTEAD = {
 ANY = re.compile("|".join(INSTEAD))
 
 
+BEGIN_NOT = re.compile(r"(What|The same|All of it|Everything|Those of|Some of)\b")
+NO_NAMES = {"told", "said", "there", "place", "places"}
+
+
 def lines_of_documents() -> Iterator[tuple[str, str]]:
     for path in DOCUMENTS:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -41,33 +45,23 @@ def docstrings() -> Iterator[tuple[str, str]]:
             yield f"{path.relative_to(ROOT)}, line {line}", " ".join(text.split())
 
 
-TEXTS = (lines_of_documents, docstrings)
-BEGIN_NOT = re.compile(r"(What|The same|All of it|Everything|Those of|Some of)\b")
-NO_NAMES = {"told", "said", "there", "place", "places"}
-
-
-@pytest.mark.parametrize("texts", TEXTS, ids=lambda texts: texts.__name__)
+@pytest.mark.parametrize("texts", (lines_of_documents, docstrings))
 def test_words_that_were_given_up_stay_out(texts: Callable[[], Iterator[tuple[str, str]]]) -> None:
-    found = [
+    assert not [
         f"{where}: {match[0]!r}: write {instead!r}"
         for where, text in texts()
         if ANY.search(text)
         for words, instead in INSTEAD.items()
         if (match := re.search(words, text))
     ]
-    assert not found, "\n".join(found)
 
 
 def test_docstrings_begin_with_what_they_describe() -> None:
-    begun = [f"{where}: {text[:60]}" for where, text in docstrings() if BEGIN_NOT.match(text)]
-    assert not begun, "\n".join(begun)
+    assert not [f"{where}: {text[:60]}" for where, text in docstrings() if BEGIN_NOT.match(text)]
 
 
 def test_variables_are_named_after_what_they_hold() -> None:
-    named = [
-        f"{path.relative_to(ROOT)}, line {line}: {name}"
-        for path in PATHS
-        for line, name in source_of(path).names
-        if name in NO_NAMES
+    named = ((path, line, name) for path in PATHS for line, name in source_of(path).names)
+    assert not [
+        f"{path.relative_to(ROOT)}, line {line}: {name}" for path, line, name in named if name in NO_NAMES
     ]
-    assert not named, "\n".join(named)
