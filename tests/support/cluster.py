@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from crosscast.cluster.job_types import JobTypes
 from crosscast.cluster.jobs import (
     ORDERS,
     Bound,
@@ -142,29 +141,6 @@ def _placement(rng: np.random.Generator, jobs: Jobs, machines: list[Machine]) ->
         if best not in row:
             row[kept - 1] = best
     return Preferred(order)
-
-
-NONE = float("nan")
-
-
-def made_types(**changed: object) -> JobTypes:
-    """Three types on the devices ``cpu``, ``fpga`` and ``gpu``; no time on ``fpga`` but a prediction."""
-    cells: dict[str, object] = {
-        "devices": ("cpu", "fpga", "gpu"),
-        "application": ("lud", "lud", "nw"),
-        "kernel": ("diagonal", "internal", None),
-        "size": ("small", "small", None),
-        "procs": np.array([1, 2, 1]),
-        "uses_gpu": np.array([True, True, False]),
-        "repeats": np.array([10, 1, 1]),
-        "submit_s": None,
-        "user": (None, "ann", None),
-        "times_s": np.array([[2.0, NONE, 0.5], [3.0, NONE, NONE], [NONE, NONE, 0.1]]),
-        "predicted": np.array([[1.0, 0.75, 0.25], [NONE, NONE, NONE], [1.0, 0.5, 0.5]]),
-        "source": ("cpu", None, "cpu"),
-        "model": ("xgboost", None, "xgboost"),
-    }
-    return JobTypes(**(cells | changed))  # type: ignore[arg-type]
 
 
 def sound_line(job: int = 1, submit: float = 0) -> str:
