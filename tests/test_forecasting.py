@@ -41,7 +41,7 @@ def test_launches_profiles_and_files_are_the_same_kernel() -> None:
     (launch,) = crosscast.read_launches(EXAMPLE)
     profile = crosscast.characterize(launch)
     # A device may be named twice and is there once.
-    devices = ["rtx4090", crosscast.device_named("rtx4090"), "knl"]
+    devices: Any = ["rtx4090", crosscast.device_named("rtx4090"), "knl"]
     inputs: list[Any] = [launch, profile, str(EXAMPLE), [profile]]
     found = [crosscast.predict(each, devices=devices) for each in inputs]
     assert all(np.array_equal(each.centre, found[0].centre) for each in found)

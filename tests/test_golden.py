@@ -110,4 +110,5 @@ def test_co_runs(name: str) -> None:
             # Intervals have become cautious since.
             assert result["coverage"] >= wanted["coverage"]
         same = wanted.keys() - {"bag_size", "coverage", "width", "worst_coverage", "worst"}
-        assert_close(*({name: each[name] for name in same} for each in (result, wanted)), result["model"])
+        found_before, was = ({name: each[name] for name in same} for each in (result, wanted))
+        assert_close(found_before, was, result["model"])

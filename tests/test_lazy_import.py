@@ -17,6 +17,9 @@ COMMANDS = (
 ).split(", ")
 
 
+HELP = [[*name.split(), "--help"] for name in COMMANDS]
+
+
 def modules_after(code: str) -> set[str]:
     script = f"import sys, json\n{code}\nprint(json.dumps(sorted(sys.modules)), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -31,7 +34,7 @@ def modules_after(code: str) -> set[str]:
         ("from crosscast.cli import main; assert not main([])", ()),
         ("from crosscast.cli import main; assert not main(['--help']) and not main(['--version'])", ()),
         (
-            f"from crosscast.cli import main\nfor name in {COMMANDS}: assert not main([*name.split(), '--help'])",
+            f"from crosscast.cli import main\nfor line in {HELP}: assert not main(line)",
             ("rich", "cyclopts"),
         ),
     ],

@@ -3,23 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.arrays import Flags
 from crosscast.cluster.configurations import KindForecast, Learner, configure
 from crosscast.cluster.jobs import Jobs, Machine, PlacedJobs, Schedule
 from crosscast.cluster.power import PowerOptions, power_metrics
 from crosscast.cluster.rules import KindChoices, Learning, Rules
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import Budget, Site, constant_budget
-from crosscast.errors import InputError
 from support.cluster import jobs_of, trace_of_kinds
 from support.commands import Command, Output
 from support.examples import examples
+from support.refusals import refusal
 
 SIMULATE = Command.of("simulate policies")
 MACHINES = [Machine("one", 4, idle_w=10)]
@@ -59,14 +59,6 @@ def test_a_wrong_prediction_is_tried_once_and_what_is_measured_stays() -> None:
     assert schedule.jobs.estimate_s[:, 0].tolist() == [10, 10.5, 10, 10, 10]
 
 
-def test_one_job_at_a_time_tries_and_others_take_the_best_measured_one() -> None:
-    known = options(*[(50.0, 1.0 + index / 10, 50.0, 1.0) for index in range(3)])
-    # Each of two is tried once, for 11 and 12 s; three jobs fit at a time.
-    jobs = replace(in_turn(9), submit_s=np.zeros(9))
-    schedule = learned(known, jobs, constant_budget(160), Doubtful(known, 0.05))
-    assert schedule.ran_s.tolist() == [11, 10, 10, 10, 10, 12, 10, 10, 10]
-
-
 @dataclass(frozen=True)
 class Doubtful:
     """Knows the first configuration; others are as fast, or twice as fast with some probability."""
@@ -86,12 +78,20 @@ class Doubtful:
         )
 
 
-@pytest.mark.parametrize(("chance", "tried"), [(0.0, 0), (0.05, 2)])
-def test_what_may_be_much_better_is_tried(chance: float, tried: int) -> None:
+def test_one_job_at_a_time_tries_and_others_take_the_best_measured_one() -> None:
+    known = options(*[(50.0, 1.0 + index / 10, 50.0, 1.0) for index in range(3)])
+    # Each of two is tried once, for 11 and 12 s; three jobs fit at a time.
+    jobs = replace(in_turn(9), submit_s=np.zeros(9))
+    schedule = learned(known, jobs, constant_budget(160), Doubtful(known, 0.05))
+    assert schedule.ran_s.tolist() == [11, 10, 10, 10, 10, 12, 10, 10, 10]
+
+
+def test_what_may_be_much_better_is_tried() -> None:
     known = options(*[(100.0, 1.0 + index / 10, 100.0, 1.0) for index in range(3)])
-    schedule = learned(known, in_turn(6), constant_budget(200), Doubtful(known, chance))
-    assert int((schedule.ran_s > 10).sum()) == tried
-    assert schedule.ran_s[tried:].tolist() == [10] * (6 - tried)
+    for chance, tried in ((0.0, 0), (0.05, 2)):
+        schedule = learned(known, in_turn(6), constant_budget(200), Doubtful(known, chance))
+        assert int((schedule.ran_s > 10).sum()) == tried
+        assert schedule.ran_s[tried:].tolist() == [10] * (6 - tried)
 
 
 @examples(60)
@@ -113,15 +113,9 @@ def test_in_the_end_nothing_measured_is_cheaper_and_nothing_else_is_predicted_to
     while not measured[0, chosen]:
         measured[0, chosen] = True
         chosen = learning.choose(measured, nothing).option[0]
-    true, predicted = (each[0] * slow[0] for each, slow in energies(known))
+    true, predicted = table[:, 0] * table[:, 2], table[:, 1] * table[:, 3]
     assert true[chosen] == true[measured[0]].min()
     assert (predicted[~measured[0]] >= true[chosen] - 1e-9).all()
-
-
-def energies(known: PowerOptions) -> list[tuple[np.ndarray, np.ndarray]]:
-    assert known.predicted_power_w is not None
-    assert known.predicted_slowdown is not None
-    return [(known.power_w, known.slowdown), (known.predicted_power_w, known.predicted_slowdown)]
 
 
 @examples(60)
@@ -134,10 +128,8 @@ def test_the_budget_is_kept_if_no_power_is_predicted_too_low(seed: int, measured
             for power, more, slow, other in rng.integers((11, 0, 0, 0), (60, 30, 20, 20), (4, 4)).tolist()
         ]
     )
-    count = 30
-    times = rng.integers(1, 50, (count, 1)).astype(float)
-    submit_s = np.sort(rng.integers(0, 200, count)).astype(float)
-    jobs = Jobs(np.arange(count), submit_s, rng.integers(1, 3, count), times, times)
+    columns = np.sort(rng.integers(0, 200, 30)), rng.integers(1, 3, 30), rng.integers(1, 50, 30)
+    jobs = jobs_of(*zip(*columns, strict=True))
     budget = constant_budget(float(rng.integers(240, 400)))
     schedule = learned(known, jobs, budget, measured=measured)
     assert power_metrics(schedule, budget).within_budget == 1.0
@@ -157,47 +149,35 @@ def test_jobs_that_are_held_back_learn_as_if_they_were_submitted_then() -> None:
     assert schedule.jobs.submit_s.tolist() == jobs.submit_s.tolist()
 
 
-def first(measured: Flags, tried: Flags) -> KindChoices:
-    return KindChoices(
-        np.zeros(len(measured), np.int64), np.ones(len(measured)), np.full(len(measured), 100.0)
-    )
-
-
-LEARNING = Learning(ONE, np.ones((1, 1)), np.ones((1, 1)), first)
-ENOUGH = Site(budget=constant_budget(1000.0))
+FIRST = KindChoices(ONE, np.ones(1), np.full(1, 100.0))
+LEARNING = Learning(ONE, np.ones((1, 1)), np.ones((1, 1)), lambda measured, tried: FIRST)
+STOPS = {"kind": ONE, "preempts": np.zeros((1, 1), np.bool_)}
 
 
 @pytest.mark.parametrize(
-    ("rules", "site", "sentence"),
+    ("changed", "budget_w", "sentence"),
     [
-        (Rules(learning=LEARNING), Site(), "learning: expected a budget of power, found none"),
-        (Rules(learning=LEARNING, forecast_s=np.ones(1)), ENOUGH, "learning: expected jobs without"),
-        (
-            Rules(learning=LEARNING, kind=ONE, preempts=np.zeros((1, 1), np.bool_)),
-            ENOUGH,
-            "learning: expected jobs without preemption, found both",
-        ),
-        (Rules(learning=replace(LEARNING, kind=np.zeros(2, np.int64))), ENOUGH, "rules: learning: expected"),
-        (Rules(learning=LEARNING), Site(budget=constant_budget(100.0)), "learning: extra_w: expected at"),
+        ({}, None, "learning: expected a budget of power, found none"),
+        ({"forecast_s": np.ones(1)}, 1000.0, "learning: expected jobs without predicted times, found both"),
+        (STOPS, 1000.0, "learning: expected jobs without preemption, found both"),
+        ({"learning": replace(LEARNING, kind=np.zeros(2, np.int64))}, 1000.0, "rules: learning: expected"),
+        ({}, 100.0, "learning: extra_w: expected at"),
     ],
 )
-def test_what_cannot_be_learned_is_refused(rules: Rules, site: Site, sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
-        simulate(in_turn(1), MACHINES, site=site, rules=rules)
+def test_what_cannot_be_learned_is_refused(
+    changed: dict[str, Any], budget_w: float | None, sentence: str
+) -> None:
+    site = Site() if budget_w is None else Site(budget=constant_budget(budget_w))
+    rules = replace(Rules(learning=LEARNING), **changed)
+    assert sentence in refusal(simulate, in_turn(1), MACHINES, site=site, rules=rules)
 
 
 def test_the_command_learns(capsys: Output, tmp_path: Path) -> None:
     trace, site = trace_of_kinds(tmp_path, 8, apart_s=1000), tmp_path / "site.toml"
     head = "kind,power_w,slowdown,predicted_power_w,predicted_slowdown\n"
     (tmp_path / "options.csv").write_text(head + "1,100,1,100,1\n1,60,3,60,1\n1,70,1,70,1.05\n")
-    machine = "[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n"
-    text = machine + "[power]\nbudget_w = 200\noptions = 'options.csv'\npolicies = ['learned', 'model']\n"
-    makespans = []
-    for more in ("", "measured = true\n"):
-        site.write_text(text + more)
-        results = SIMULATE.answer(capsys, trace, "--machines", site)["results"]
-        assert [each["power"] for each in results] == ["model", "learned"]
-        assert results[1]["within_budget"] == 1
-        makespans.append([each["makespan_s"] for each in results])
-    assert makespans[0][1] < makespans[0][0]
-    assert makespans[0] == makespans[1]
+    text = "[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n[power]\nbudget_w = 200\n"
+    site.write_text(f"{text}options = 'options.csv'\npolicies = ['learned', 'model']\nmeasured = true\n")
+    model, own = SIMULATE.answer(capsys, trace, "--machines", site)["results"]
+    assert (model["power"], own["power"], own["within_budget"]) == ("model", "learned", 1)
+    assert own["makespan_s"] < model["makespan_s"]

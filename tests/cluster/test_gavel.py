@@ -40,24 +40,21 @@ def read(folder: Path, *lines: str, speeds: str = SPEEDS) -> GavelTrace:
 
 
 def test_a_job_runs_for_its_steps_over_its_speed(tmp_path: Path) -> None:
-    trace = read(
-        tmp_path, seven(), seven("LM (batch size 5)", 100, 6.5), seven("LM (batch size 5)", 150, 6.5, 2)
-    )
-    assert trace.kinds == ("k80", "v100")
-    assert trace.jobs.run_s.tolist() == [[40, 10], [math.inf, 10], [math.inf, 10]]
-    assert trace.jobs.estimate_s.tolist() == trace.jobs.run_s.tolist()
-    assert trace.jobs.submit_s.tolist() == [0, 6.5, 6.5]
-    assert trace.jobs.procs.tolist() == [1, 1, 2]
-    assert trace.jobs.number.tolist() == [1, 2, 3]
-    assert trace.left_out == {}
+    lines = seven(), seven("LM (batch size 5)", 100, 6.5), seven("LM (batch size 5)", 150, 6.5, 2)
+    trace = read(tmp_path, *lines)
+    assert (trace.kinds, trace.left_out) == (("k80", "v100"), {})
+    jobs = trace.jobs
+    assert jobs.run_s.tolist() == jobs.estimate_s.tolist() == [[40, 10], [math.inf, 10], [math.inf, 10]]
+    columns = [column.tolist() for column in (jobs.submit_s, jobs.procs, jobs.number)]
+    assert columns == [[0, 6.5, 6.5], [1, 1, 2], [1, 2, 3]]
 
 
 def test_jobs_whose_time_is_not_known_are_left_out_and_counted(tmp_path: Path) -> None:
     trace = read(tmp_path, seven(gpus=0), seven(gpus=16), seven(gpus=2), "", seven("Large"), seven(arrival=3))
     assert trace.left_out == {"no GPUs": 1, "no speed on so many GPUs": 2, "does not fit on any GPU": 1}
     assert trace.jobs.number.tolist() == [6]
-    with pytest.raises(InputError, match=r"a\.trace: .* found none \(1 with no speed on so many GPUs\)"):
-        read(tmp_path, seven(gpus=16))
+    said = refusal(read, tmp_path, seven(gpus=16))
+    assert said.endswith("speed is known, found none (1 with no speed on so many GPUs)")
     assert refusal(read, tmp_path).endswith("a.trace: expected jobs whose speed is known, found none")
 
 
@@ -74,8 +71,8 @@ def test_speeds_are_of_the_simulation_and_of_one_server(tmp_path: Path) -> None:
     kinds, speeds = read_speeds(tmp_path / "speeds.csv")
     assert kinds == ("k80", "v100")
     assert (speeds["A3C", 1], speeds["LM (batch size 5)", 2]) == ([2, 8], [0, 15])
-    with pytest.raises(InputError, match="expected rows of simulation_throughputs, found none"):
-        read(tmp_path, seven(), speeds=SPEEDS.replace("simulation_", "other_"))
+    said = refusal(read, tmp_path, seven(), speeds=SPEEDS.replace("simulation_", "other_"))
+    assert "expected rows of simulation_throughputs, found none" in said
 
 
 HEAD = "JobID|User|JobName|Partition|Submit|ElapsedRaw|TimelimitRaw|AllocCPUS|State\n"
@@ -109,7 +106,7 @@ def test_jobs_are_in_the_order_of_submission_and_steps_are_none(tmp_path: Path) 
     assert trace.names["executable"] == ("solve", "mesh")
 
 
-def test_times_may_be_as_people_read_them(tmp_path: Path) -> None:
+def test_times_may_be_as_people_read_them_or_unknown(tmp_path: Path) -> None:
     text = "JobID|Submit|Elapsed|Timelimit|NNodes|State\n1|2024-05-31T12:00:00|1-02:03:04|10:00|3|FAILED\n"
     (tmp_path / "jobs.gz").write_bytes(gzip.compress(text.encode()))
     columns = read_trace(tmp_path / "jobs.gz").columns
@@ -118,14 +115,10 @@ def test_times_may_be_as_people_read_them(tmp_path: Path) -> None:
     (tmp_path / "jobs.gz").write_bytes(b"\x1f\x8b" + bytes(20))
     for read in (read_trace, read_sacct):
         assert "Unknown compression method" in refusal(read, tmp_path / "jobs.gz")
-
-
-def test_submit_times_may_all_be_unknown(tmp_path: Path) -> None:
-    text = "JobID|Submit|Elapsed|NNodes|State\n1|Unknown|10:00|3|FAILED\n"
-    assert np.isnan(read_sacct(log(tmp_path, text)).columns["submit_s"]).all()
+    unknown = log(tmp_path, "JobID|Submit|Elapsed|NNodes|State\n1|Unknown|10:00|3|FAILED\n")
+    assert np.isnan(read_sacct(unknown).columns["submit_s"]).all()
 
 
 @refusals("text message")
 def test_what_slurm_does_not_write_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        read_sacct(log(tmp_path, text))
+    assert message in refusal(read_sacct, log(tmp_path, text))

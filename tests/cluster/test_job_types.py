@@ -136,11 +136,11 @@ def test_repeats_of_a_work_on_a_source_are_one_type() -> None:
     vectors = replace(vectors, times_s=vectors.times_s * rng.uniform(1, 1.2, vectors.times_s.shape))
     predicted, seen = rng.uniform(0.1, 1, vectors.times_s.shape), vectors.observations
     types = held_out_jobs(HeldOutPredictions("made up", vectors, predicted))
-    own: dict[tuple[str | None, ...], list[int]] = {}
+    own: dict[Any, list[int]] = {}
     for place, work in enumerate(zip(seen.application, seen.kernel, seen.size, seen.source, strict=True)):
         own.setdefault(work, []).append(place)
-    works = list(zip(types.application, types.kernel, types.size, types.source, strict=True))
-    assert sorted(works) == sorted(own)  # type: ignore[type-var]
+    works: list[Any] = list(zip(types.application, types.kernel, types.size, types.source, strict=True))
+    assert sorted(works) == sorted(own)
     for row, work in enumerate(works):
         assert len(own[work]) == 3
         assert types.times_s[row].tolist() == np.sort(vectors.times_s[own[work]], axis=0)[1].tolist()

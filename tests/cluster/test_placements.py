@@ -62,7 +62,7 @@ def workloads(draw: st.DrawFn) -> Workload:
 @given(workloads())
 @examples(100, 50)
 def test_jobs_go_where_they_run_sorted_by_the_predicted_or_the_true_times(of: Workload) -> None:
-    assert of.vector is not None
+    assert of.vector is not None and of.predicted_s is not None
     for name in ("round-robin", "random", "user"):
         assert of.runs_on[np.arange(len(of)), bound(name, of)].all()
     for name, time in (("model", of.vector), ("exact", of.jobs.run_s)):

@@ -15,7 +15,6 @@ from crosscast.cluster.jobs import (
     BY_TIME,
     Bound,
     Completion,
-    Jobs,
     Machine,
     Order,
     PlacedJobs,
@@ -27,7 +26,6 @@ from crosscast.cluster.sharing import Sharing, sharing_metrics
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.simulator.engine import keys_of
 from crosscast.cluster.site import (
-    NO_SITE,
     Budget,
     Reservation,
     Site,
@@ -41,7 +39,7 @@ from crosscast.errors import InputError
 from support.brute_force import PlainLearning, PlainPlan, PlainSharing
 from support.cluster import Case, jobs_of, made_case
 from support.examples import examples, one_in
-from support.refusals import refusals
+from support.refusals import refusal, refusals
 
 CONSERVATIVE = Policy(backfill=None, conservative=True)
 
@@ -162,7 +160,7 @@ def made_rules(seed: int, case: Case, *, alone: bool = True) -> tuple[Case, Rule
 
 def made_learning(seed: int) -> tuple[Case, Site, Rules]:
     """A case under a budget whose kinds have one to four configurations, and other rules."""
-    case, site, rules = made_with_rules(seed, 16, alone=False)
+    case, site, rules = made_with_rules(seed, alone=False)
     rng = np.random.default_rng((seed, 4))
     assert isinstance(case.placement, Bound)
     machine = case.placement.machine
@@ -181,11 +179,8 @@ def made_learning(seed: int) -> tuple[Case, Site, Rules]:
     steps = np.cumsum(rng.integers(1, 9, int(rng.integers(1, 5)))).astype(float)
     watts = np.asarray(idle_w + rng.integers(0, int(2 * needed_w) + 2, len(steps)) + 0.5, np.float64)
     watts[-1] = idle_w + needed_w + 0.5
-    return (
-        case,
-        replace(site, budget=Budget(steps, watts)),
-        replace(rules, measured_w=None, learning=learning),
-    )
+    rules = replace(rules, measured_w=None, learning=learning)
+    return case, replace(site, budget=Budget(steps, watts)), rules
 
 
 def made_choices(seed: int, measured: Flags, tried: Flags) -> KindChoices:
@@ -262,103 +257,51 @@ def plain_learning(learning: Learning) -> PlainLearning:
     return PlainLearning(learning.kind.tolist(), learning.slowdown.tolist(), held, choose)
 
 
-def assert_as_plain(
-    case: Case, site: Site, seed: int, sharing: Sharing | None = None, rules: Rules = NO_RULES
-) -> Schedule:
-    schedule = simulate(
-        case.jobs,
-        case.machines,
-        policy=case.policy,
-        placement=case.placement,
-        site=site,
-        sharing=sharing,
-        rules=rules,
-    )
-    found = plain(case, site, sharing, rules)
-    starts = [found.starts.get(job, np.nan) for job in range(len(case.jobs))]
-    np.testing.assert_array_equal(schedule.start_s, starts, str(seed))
-    promised = [found.promised.get(job, np.nan) for job in range(len(case.jobs))]
-    np.testing.assert_array_equal(schedule.reserved_s, promised, str(seed))
-    if schedule.cuts is not None:
-        cuts = schedule.cuts
-        runs = zip(cuts.job.tolist(), cuts.start_s.tolist(), cuts.end_s.tolist(), strict=True)
-        assert list(runs) == found.cuts, seed
-    return schedule
+def made_with_rules(seed: int, *, alone: bool) -> tuple[Case, Site, Rules]:
+    """A case at a site, in five of six with rules."""
+    case, site = made_site(seed, made_case(seed, most_jobs=16))
+    case, rules = made_rules(seed, case, alone=alone) if seed % 6 else (case, NO_RULES)
+    return case, site, rules
 
 
-def made_with_rules(seed: int, most_jobs: int, *, alone: bool) -> tuple[Case, Site, Rules]:
-    case, site = made_site(seed, made_case(seed, most_jobs=most_jobs))
-    return made_rules(seed, case, alone=alone)[0], site, made_rules(seed, case, alone=alone)[1]
+def of_its_kind(schedule: Schedule, rules: Rules, seed: int) -> int:
+    """Jobs that are stopped, slowed down by others, or run in a configuration that is not the first."""
+    count = 0 if schedule.cuts is None else len(schedule.cuts.job)
+    if schedule.seat is not None:
+        count += round(sharing_metrics(schedule, 1.0).slowed * len(schedule.jobs))
+    if rules.learning is not None:
+        kind, extra_w = rules.learning.kind, rules.learning.extra_w
+        nothing = np.zeros(extra_w.shape, np.bool_)
+        first_w = extra_w[np.arange(len(extra_w)), made_choices(seed, nothing, nothing).option][kind]
+        count += int((extra_power_w(schedule) != first_w * schedule.jobs.procs).sum())
+    return count
 
 
 @pytest.mark.parametrize("first", one_in(16, range(0, 2000, 125)))
-def test_plans_by_rules_equal_those_of_a_plain_simulator(first: int) -> None:
-    stopped = 0
+@pytest.mark.parametrize(("kind", "least"), [("rules", 10), ("sharing", 25), ("learning", 100)])
+def test_plans_equal_those_of_a_plain_simulator(kind: str, least: int, first: int) -> None:
+    count = 0
     for seed in range(first, first + 125):
-        case, site, rules = made_with_rules(seed, 16, alone=True)
-        schedule = assert_as_plain(case, site, seed, rules=rules)
-        stopped += 0 if schedule.cuts is None else len(schedule.cuts.job)
-    assert stopped > 10, "too few jobs are stopped for this to be a test"
-
-
-@pytest.mark.parametrize("first", one_in(16, range(0, 2000, 125)))
-def test_plans_that_learn_configurations_equal_those_of_a_plain_simulator(first: int) -> None:
-    later = 0
-    for seed in range(first, first + 125):
-        case, site, rules = made_learning(seed)
-        schedule = assert_as_plain(case, site, seed, rules=rules)
-        learning = rules.learning
-        assert learning is not None
-        nothing = np.zeros(learning.slowdown.shape, np.bool_)
-        option = made_choices(seed, nothing, nothing).option
-        first_w = learning.extra_w[np.arange(len(option)), option][learning.kind] * case.jobs.procs
-        later += int((extra_power_w(schedule) != first_w).sum())
-    assert later > 100, "too few jobs run in a later configuration for this to be a test"
-
-
-@pytest.mark.parametrize("first", one_in(8, range(0, 1000, 125)))
-def test_plans_by_rules_and_with_sharing_equal_those_of_a_plain_simulator(first: int) -> None:
-    for seed in range(first, first + 125):
-        case, site, rules = made_with_rules(seed, 14, alone=False)
-        assert_as_plain(case, site, seed, made_sharing(seed, case), rules)
-
-
-@pytest.mark.parametrize("first", one_in(8, range(0, 1000, 125)))
-def test_plans_with_sharing_equal_those_of_a_plain_simulator(first: int) -> None:
-    slowed = 0
-    for seed in range(first, first + 125):
-        case, site = made_site(seed, made_case(seed, most_jobs=16))
-        schedule = assert_as_plain(case, site, seed, made_sharing(seed, case))
-        slowed += round(sharing_metrics(schedule, 1.0).slowed * len(case.jobs))
-    assert slowed > 25, "too few jobs share for this to be a test"
-
-
-@pytest.mark.parametrize("first", one_in(16, range(0, 2000, 125)))
-def test_plans_equal_those_of_a_plain_simulator(first: int) -> None:
-    for seed in range(first, first + 125):
-        case, site = made_site(seed, made_case(seed, most_jobs=20))
-        assert_as_plain(case, site, seed)
-
-
-# Small cases that can be drawn.
-
-
-ONE = [Machine("one", 4)]
-
-
-def starts(jobs: Jobs, site: Site = NO_SITE, policy: Policy = CONSERVATIVE) -> list[float]:
-    found: list[float] = simulate(jobs, ONE, policy=policy, site=site).start_s.tolist()
-    return found
-
-
-def test_each_job_has_a_reservation_not_only_the_head() -> None:
-    # a a b b b b c c    a is 3 wide, b and c are 4 wide; d takes the fourth processor beside a.
-    # With EASY, e passes c, whose turn is far away, and delays it: it needs one processor for 9 s.
-    jobs = jobs_of((0, 3, 2), (0, 4, 4), (0, 4, 2), (0, 2, 9))
-    assert starts(jobs) == [0, 2, 6, 8]
-    jobs = jobs_of((0, 2, 4), (0, 3, 4), (0, 4, 4), (0, 1, 9))
-    assert starts(jobs) == [0, 4, 8, 12]
-    assert starts(jobs, policy=Policy()) == [0, 4, 9, 0]
+        learns, shares = kind == "learning", kind == "sharing"
+        case, site, rules = made_learning(seed) if learns else made_with_rules(seed, alone=not shares)
+        jobs, sharing = case.jobs, made_sharing(seed, case) if shares else None
+        schedule = simulate(
+            *(jobs, case.machines),
+            policy=case.policy,
+            placement=case.placement,
+            site=site,
+            sharing=sharing,
+            rules=rules,
+        )
+        found = plain(case, site, sharing, rules)
+        for times, known in ((schedule.start_s, found.starts), (schedule.reserved_s, found.promised)):
+            expected = [known.get(job, np.nan) for job in range(len(jobs))]
+            np.testing.assert_array_equal(times, expected, str(seed))
+        if schedule.cuts is not None:
+            cuts = zip(*(column.tolist() for column in vars(schedule.cuts).values()), strict=True)
+            assert list(cuts) == found.cuts, seed
+        count += of_its_kind(schedule, rules, seed)
+    assert count > least, "too few jobs are of this kind for this to be a test"
 
 
 @examples(150)
@@ -379,20 +322,20 @@ def test_with_exact_estimates_no_budget_is_exceeded_and_no_promise_broken(seed: 
         assert (schedule.start_s <= schedule.reserved_s).all()
 
 
-MACHINE = "[[machine]]\nname = 'one'\nprocs = 4\nidle_w = 10\nactive_w = 30\n"
-RESERVATION = MACHINE + "[[reservation]]\nname = 'a'\nmachine = 'one'\n"
+MACHINE = "[[machine]]\nname = 'one'\nprocs = 4\nidle_w = 10\n"
+RESERVATION = "[[reservation]]\nname = 'a'\nmachine = 'one'\n"
 
 
 def read(folder: Path, text: str) -> tuple[list[Machine], Site]:
     path = folder / "site.toml"
-    path.write_text(text)
+    path.write_text(MACHINE + text.replace("RESERVATION", RESERVATION))
     return read_site(path)
 
 
 def test_a_file_says_what_surrounds_machines(tmp_path: Path) -> None:
     (tmp_path / "budget.csv").write_text("start_s,power_w,price_per_kwh\n0,100,0.2\n3600,,0.1\n")
-    text = RESERVATION + "start = '1h'\nend = '2h'\nprocs = 2\n[power]\nbudget = 'budget.csv'\n"
-    machines, site = read(tmp_path, text)
+    text = "active_w = 30\nRESERVATION\nstart = '1h'\nend = '2h'\nprocs = 2\n"
+    machines, site = read(tmp_path, f"{text}[power]\nbudget = 'budget.csv'\n")
     assert machines == [Machine("one", 4, idle_w=10, active_w=30)]
     assert site.reservations == (Reservation("a", "one", 3600, 7200, 2),)
     assert site.budget is not None
@@ -403,50 +346,54 @@ def test_a_file_says_what_surrounds_machines(tmp_path: Path) -> None:
 
 @refusals("text message")
 def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        read(tmp_path, text)
+    assert message in refusal(read, tmp_path, text)
 
 
+ONE = [Machine("one", 4)]
 POWERED = [Machine("one", 4, idle_w=10, active_w=30)]
+A = Reservation("a", "one", 0, 9, 3)
 
 
 @pytest.mark.parametrize(
-    ("jobs", "machines", "site", "message"),
+    ("job", "machines", "reservations", "budget_w", "message"),
     [
-        (jobs_of((0, 5, 1)), ONE, NO_SITE, "job 1: procs: expected at most the 4 of one, found 5"),
-        (jobs_of((0, 1, 1)), POWERED, Site(budget=constant_budget(39)), "budget: expected at least the 40 W"),
-        (jobs_of((0, 2, 1)), POWERED, Site(budget=constant_budget(79)), "power_w: expected at most the 39 W"),
+        ((0, 5, 1), ONE, (), None, "job 1: procs: expected at most the 4 of one, found 5"),
+        ((0, 1, 1), POWERED, (), 39, "budget: expected at least the 40 W"),
+        ((0, 2, 1), POWERED, (), 79, "power_w: expected at most the 39 W"),
+        ((0, 1, 1), ONE, (), 9, "machine one: active_w is missing"),
         (
-            jobs_of((0, 2, 1), power_w=np.array([19.0])),
-            POWERED,
-            Site(budget=constant_budget(79)),
-            "job 1: power_w: expected at least the 20 W of its processors when they are idle, found 19 W",
-        ),
-        (jobs_of((0, 1, 1)), ONE, Site(budget=constant_budget(9)), "machine one: active_w is missing"),
-        (
-            jobs_of((0, 1, 1)),
+            (0, 1, 1),
             ONE,
-            Site((Reservation("a", "one", 0, 9, 3), Reservation("b", "one", 8, 12, 2))),
-            "reservation b: procs: expected at most the 4 of one, found 2 over that of a at 8 s",
+            (A, replace(A, name="b", start_s=8, end_s=12)),
+            None,
+            "b: procs: .* over that of a at 8",
         ),
         (
-            jobs_of((0, 2, 1)),
+            (0, 2, 1),
             ONE,
-            Site((Reservation("a", "one", 3, math.inf, 3),)),
-            "job 1: procs: expected at most the 1 that reservations leave of one, found 2",
+            (replace(A, end_s=math.inf),),
+            None,
+            "job 1: procs: .* most the 1 that reservations",
         ),
-        (jobs_of((0, 2, 1)), ONE, Site((Reservation("a", "two", 3, 4),)), "reservation a: machine: expected"),
+        ((0, 2, 1), ONE, (replace(A, machine="two"),), None, "reservation a: machine: expected"),
     ],
 )
 def test_what_cannot_be_simulated_is_refused(
-    jobs: Jobs, machines: list[Machine], site: Site, message: str
+    job: tuple[float, ...],
+    machines: list[Machine],
+    reservations: tuple[Reservation, ...],
+    budget_w: float | None,
+    message: str,
 ) -> None:
+    site = Site(reservations, None if budget_w is None else constant_budget(budget_w))
     with pytest.raises(InputError, match=message):
-        simulate(jobs, machines, policy=CONSERVATIVE, site=site)
+        simulate(jobs_of(job), machines, policy=CONSERVATIVE, site=site)
 
 
-def test_jobs_without_a_machine_have_no_reservation() -> None:
-    two = [Machine("one", 4), Machine("two", 4)]
-    placement = Completion(np.ones((1, 2)))
-    with pytest.raises(InputError, match="placement: expected jobs that are bound to machines"):
-        simulate(jobs_of((0, 1, 1)), two, policy=CONSERVATIVE, placement=placement)
+def test_jobs_without_a_machine_or_with_less_power_than_none_are_refused() -> None:
+    one = jobs_of((0, 2, 1), power_w=np.array([19.0]))
+    said = refusal(simulate, one, POWERED, site=Site(budget=constant_budget(79)))
+    assert said.startswith("job 1: power_w: expected at least the 20 W of its processors")
+    anywhere: dict[str, Any] = {"policy": CONSERVATIVE, "placement": Completion(np.ones((1, 2)))}
+    said = refusal(simulate, one, [*ONE, Machine("two", 4)], **anywhere)
+    assert said.startswith("placement: expected jobs that are bound to machines")

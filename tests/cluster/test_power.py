@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,12 +14,11 @@ from crosscast.cluster.jobs import Jobs, Machine, PlacedJobs, Policy
 from crosscast.cluster.power import PowerOptions, cheapest_release_s, kinds_of_jobs, power_metrics, with_idle
 from crosscast.cluster.rules import Rules
 from crosscast.cluster.simulate import simulate
-from crosscast.cluster.site import Budget, PowerPolicy, Site, constant_budget, read_site
-from crosscast.errors import InputError
+from crosscast.cluster.site import Budget, PowerPolicy, Site, constant_budget
 from support.cluster import jobs_of, trace_of_kinds
 from support.commands import Command, Output
 from support.examples import examples
-from support.refusals import refusal, refusals
+from support.refusals import refusal
 
 SIMULATE = Command.of("simulate policies")
 NONE = float("nan")
@@ -80,10 +80,8 @@ def test_times_are_those_of_the_configuration_and_estimates_the_believed_ones() 
 def test_kinds_are_those_that_jobs_name_and_else_drawn_alike() -> None:
     kind, drawn = kinds_of_jobs(OPTIONS.kinds, ["flat", "other", "steep"], 3, 0)
     assert (kind[0], kind[2], drawn) == (1, 0, 1)
-    assert (
-        kinds_of_jobs(OPTIONS.kinds, None, 100, 3)[0].tolist()
-        == kinds_of_jobs(OPTIONS.kinds, None, 100, 3)[0].tolist()
-    )
+    one, again = (kinds_of_jobs(OPTIONS.kinds, None, 100, 3)[0].tolist() for _ in range(2))
+    assert one == again
 
 
 @examples(60)
@@ -114,78 +112,78 @@ def test_the_oracle_fills_the_fuller_of_both_least(seed: int) -> None:
 @given(st.integers(0, 2**31))
 def test_energy_is_power_times_time_second_by_second(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    count = int(rng.integers(1, 9))
-    run_s = rng.integers(0, 6, (count, 1)).astype(float)
-    submit_s = np.sort(rng.integers(0, 9, count)).astype(float)
+    count, more = int(rng.integers(1, 9)), int(rng.integers(0, 9))
+    columns = np.sort(rng.integers(0, 9, count)), rng.integers(1, 5, count), rng.integers(0, 6, count)
     power_w = 40.0 + rng.integers(0, 50, count).astype(np.float64)
-    jobs = Jobs(np.arange(count), submit_s, rng.integers(1, 5, count), run_s, run_s, power_w=power_w)
+    jobs = jobs_of(*zip(*columns, strict=True), power_w=power_w)
     budget = Budget(
-        np.array([0.0, 3.0, 8.0]),
-        np.array([130.0, 110.0, 130.0]),
-        price_per_kwh=np.array([1.0, 2.0, 3.0]),
+        np.array([0.0, 3.0, 8.0]), np.array([130.0, 110.0, 130.0]), price_per_kwh=np.array([1.0, 2.0, 3.0])
     )
     schedule = simulate(jobs, MACHINES, policy=Policy(backfill=None), site=Site(budget=budget))
     found = power_metrics(schedule, budget)
-    seconds = np.arange(submit_s[0], schedule.end_s.max())
+    # All times are whole.
+    span_s = int(schedule.end_s.max() - jobs.submit_s[0])
+    seconds = jobs.submit_s[0] + np.arange(span_s + more)
     runs = (schedule.start_s <= seconds[:, None]) & (seconds[:, None] < schedule.end_s)
     watts = 40.0 + (runs * (power_w - 10.0 * jobs.procs)).sum(axis=1)
-    price = np.where(seconds - submit_s[0] < 3, 1.0, np.where(seconds - submit_s[0] < 8, 2.0, 3.0))
-    assert found.energy_kwh == pytest.approx(watts.sum() / 3.6e6)
-    assert found.cost == pytest.approx((watts * price).sum() / 3.6e6)
-    assert found.peak_w == pytest.approx(watts.max(initial=40.0))
+    price = np.repeat([1.0, 2.0, 3.0], [3, 5, 1000])[: span_s + more]
+    assert found.peak_w == pytest.approx(watts[:span_s].max(initial=40.0))
     assert found.within_budget in (1.0, None)
     assert found.carbon_kg is None
-    span_s, more = len(seconds), int(rng.integers(0, 9))
     later = with_idle(found, MACHINES, budget, float(span_s), float(span_s + more))
-    idle_price = np.where(span_s + np.arange(more) < 3, 1.0, np.where(span_s + np.arange(more) < 8, 2.0, 3.0))
-    assert later.energy_kwh == pytest.approx((watts.sum() + 40.0 * more) / 3.6e6)
-    assert later.cost == pytest.approx(((watts * price).sum() + 40.0 * idle_price.sum()) / 3.6e6)
-    if span_s + more:
-        assert later.mean_w == pytest.approx((watts.sum() + 40.0 * more) / (span_s + more))
-
-
-ROW = "kind,power_w,slowdown\n"
+    for metrics, until in ((found, span_s), (later, span_s + more)):
+        joules = watts[:until].sum()
+        assert metrics.energy_kwh == pytest.approx(joules / 3.6e6)
+        assert metrics.cost == pytest.approx((watts * price)[:until].sum() / 3.6e6)
+        if until:
+            assert metrics.mean_w == pytest.approx(joules / until)
 
 
 def test_what_cannot_be_configured_is_refused() -> None:
     one = (np.array([0]), on_one(batch([4])), constant_budget(199))
-    assert "job 1: power: expected a configuration of at most the 159 W that the" in refusal(
-        choose_options, OPTIONS, *one, "full"
-    )
     unpredicted = replace(OPTIONS, predicted_power_w=None)
-    with pytest.raises(InputError, match="power: model: expected options with predicted power and slowdown"):
-        choose_options(unpredicted, *one, "model")
-    assert "power: expected one of full, uniform, model, learned, oracle, found 'all'" in refusal(
-        choose_options, OPTIONS, *one, "all"
-    )
+    for options, policy, said in (
+        (OPTIONS, "full", "jobs: job 1: power: expected a configuration of at most the 159 W that the"),
+        (unpredicted, "model", "power: model: expected options with predicted power and slowdown"),
+        (OPTIONS, "all", "power: expected one of full, uniform, model, learned, oracle, found 'all'"),
+    ):
+        assert refusal(choose_options, options, *one, policy).startswith(said)
+
+
+SITE = "[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n[power]\nbudget = 'budget.csv'\noptions = 'o.csv'\n"
+HEAD = "kind,power_w,slowdown"
+
+
+def answers(capsys: Output, folder: Path, trace: Path, options: str, budget: str, power: str) -> Any:
+    """Results of a site with these tables and settings of power."""
+    (folder / "o.csv").write_text(options)
+    (folder / "budget.csv").write_text(f"start_s,power_w,price_per_kwh\n{budget}")
+    (folder / "site.toml").write_text(f"{SITE}{power}\n")
+    return SIMULATE.answer(capsys, trace, "--machines", folder / "site.toml")["results"]
 
 
 def test_the_command_compares_configurations_under_a_budget(capsys: Output, tmp_path: Path) -> None:
     trace, site = trace_of_kinds(tmp_path, 20, 2, asked_s=900), tmp_path / "site.toml"
-    (tmp_path / "options.csv").write_text(ROW + "1,100,1\n1,50,2\n2,100,1\n2,60,1.1\n")
-    (tmp_path / "budget.csv").write_text("start_s,power_w,price_per_kwh\n0,260,0.3\n")
-    machine = "[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n"
-    text = machine + "[power]\nbudget = 'budget.csv'\noptions = 'options.csv'\npolicies = "
-    words = (trace, "--machines", site)
-    site.write_text(text + "['oracle', 'uniform', 'full']\n")
-    results = SIMULATE.answer(capsys, *words)["results"]
+    given = (capsys, tmp_path, trace, f"{HEAD}\n1,100,1\n1,50,2\n2,100,1\n2,60,1.1\n", "0,260,0.3\n")
+    results = answers(*given, "policies = ['oracle', 'uniform', 'full']")
     assert [each["power"] for each in results] == ["full", "uniform", "oracle"]
     # At half the speed, jobs of the first kind take 1,200 s, 900 are requested, and they are not ended.
     assert [each["over_request"] for each in results] == [0, 10, 0]
     assert results[2]["makespan_s"] < results[0]["makespan_s"]
     assert all(each["within_budget"] == 1 and each["cost"] > 0 and each["peak_w"] <= 260 for each in results)
-    site.write_text(text + "'full'\n")
-    figures = tmp_path / "figures"
-    assert "easy, power full" in SIMULATE.text(capsys, *words, "--figures", figures)
-    assert {each.name for each in figures.iterdir()} == {"power.png", "queue-length.png", "timeline.png"}
-    (tmp_path / "low.csv").write_text(ROW + "1,100,1\n1,9,2\n2,100,1\n")
+    figures = ("--figures", tmp_path / "figures")
+    assert "easy, power full" in SIMULATE.text(
+        capsys, trace, "--machines", site, "--policy", "easy", *figures
+    )
+    assert {each.name for each in figures[1].iterdir()} == {"power.png", "queue-length.png"}
+    (tmp_path / "low.csv").write_text(f"{HEAD}\n1,100,1\n1,9,2\n2,100,1\n")
     for wrong, sentence in (
-        (text.replace("options.csv", "low.csv") + "'full'\n", "low.csv: kind 1: power_w: expected at least"),
-        (text + "'model'", "expected options with predicted power and slowdown, found none"),
-        (machine + "[power]\nbudget_w = 100\npolicies = 'full'\n", "expected options to choose from"),
+        (SITE.replace("o.csv", "low.csv"), "low.csv: kind 1: power_w: expected at least"),
+        (f"{SITE}policies = 'model'", "expected options with predicted power and slowdown, found none"),
+        (SITE.replace("options = 'o.csv'", "policies = 'full'"), "expected options to choose from"),
     ):
         site.write_text(wrong)
-        assert sentence in SIMULATE.refusal(capsys, *words)
+        assert sentence in SIMULATE.refusal(capsys, trace, "--machines", site)
 
 
 @examples(60)
@@ -215,63 +213,43 @@ def test_jobs_are_held_back_until_they_cost_least_and_no_longer_than_may_be(seed
 def test_a_shifted_job_starts_when_it_is_cheap_and_costs_less() -> None:
     jobs = replace(batch([1, 1], 3600), submit_s=np.array([0.0, 10.0]), power_w=np.full(2, 1010.0))
     budget = Budget(np.array([0.0, 7200.0]), np.full(2, np.inf), price_per_kwh=np.array([0.4, 0.1]))
-    costs = []
+    costs: list[Any] = []
     for limit_s, expected in ((0.0, [0, 10]), (3600.0, [0, 3610]), (7200.0, [7200, 7200])):
         rules = Rules(release_s=cheapest_release_s(on_one(jobs), budget, "price", limit_s))
         schedule = simulate(jobs, [Machine("one", 4)], site=Site(budget=budget), rules=rules)
         assert schedule.start_s.tolist() == expected
-        assert schedule.wait_s.tolist() == [
-            start - submit for start, submit in zip(expected, (0, 10), strict=True)
-        ]
+        assert schedule.wait_s.tolist() == (np.array(expected) - [0, 10]).tolist()
         costs.append(power_metrics(schedule, budget).cost)
-    assert costs[2] is not None
-    assert costs[2] < costs[1] < costs[0]  # type: ignore[operator]
+    assert costs[2] < costs[1] < costs[0]
     early = Rules(release_s=np.zeros(2))
-    with pytest.raises(InputError, match="release_s: job 2: expected a time from its submission on, 10 s"):
-        simulate(jobs, MACHINES, rules=early)
+    said = refusal(simulate, jobs, MACHINES, rules=early)
+    assert "release_s: job 2: expected a time from its submission on, 10 s" in said
 
 
 def test_no_processor_draws_more_than_its_cap() -> None:
-    jobs, budget = on_one(batch([1, 1])), constant_budget(400)
-    capped = [replace(MACHINES[0], cap_w=70.0)]
-    asked = (OPTIONS, np.array([0, 1]), replace(jobs, machines=capped), budget)
-    assert choose_options(*asked, "full").tolist() == [1, 1]
-    capped = [replace(MACHINES[0], cap_w=40.0)]
-    with pytest.raises(
-        InputError, match="job 1: power: expected a configuration of at most the 40 W to which a processor of"
-    ):
-        choose_options(OPTIONS, np.array([0, 1]), replace(jobs, machines=capped), budget, "full")
-    heavy = replace(batch([2]), power_w=np.array([90.0]))
-    with pytest.raises(InputError, match="job 1: power_w: expected at most the 80 W to which its processors"):
-        simulate(heavy, capped, site=Site(budget=constant_budget(400)))
+    jobs, budget, kind = batch([1, 1]), constant_budget(400), np.array([0, 1])
+    capped, low = ([replace(MACHINES[0], cap_w=watts)] for watts in (70.0, 40.0))
+    placed = replace(on_one(jobs), machines=capped)
+    assert choose_options(OPTIONS, kind, placed, budget, "full").tolist() == [1, 1]
+    said = refusal(choose_options, OPTIONS, kind, replace(placed, machines=low), budget, "full")
+    assert "job 1: power: expected a configuration of at most the 40 W to which a processor of" in said
     # So it is where a processor's own power is that of its jobs.
-    active = [replace(capped[0], active_w=45.0)]
-    with pytest.raises(InputError, match=r"job 1: power_w: expected at most the 80 W .* capped, found 90 W"):
-        simulate(batch([2]), active, site=Site(budget=constant_budget(400)))
-
-
-@refusals("machine power sentence")
-def test_wrong_power_settings_are_refused(tmp_path: Path, machine: str, power: str, sentence: str) -> None:
-    path = tmp_path / "site.toml"
-    path.write_text(f"[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n{machine}[power]\n{power}\n")
-    with pytest.raises(InputError) as error:
-        read_site(path)
-    assert sentence in str(error.value)
+    heavy, active = replace(batch([2]), power_w=np.array([90.0])), [replace(low[0], active_w=45.0)]
+    for one, machines in ((heavy, low), (batch([2]), active)):
+        said = refusal(simulate, one, machines, site=Site(budget=budget))
+        assert "job 1: power_w: expected at most the 80 W to which its processors" in said
+        assert "found 90 W" in said
 
 
 def test_the_command_shifts_and_feeds_measured_power_back(capsys: Output, tmp_path: Path) -> None:
-    trace, site = trace_of_kinds(tmp_path, 8), tmp_path / "site.toml"
-    head = "kind,power_w,slowdown,predicted_power_w,predicted_slowdown\n"
-    (tmp_path / "options.csv").write_text(head + "1,60,1,100,1\n")
-    (tmp_path / "budget.csv").write_text("start_s,power_w,price_per_kwh\n0,250,0.3\n9000,250,0.1\n")
-    text = "[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n[power]\nbudget = 'budget.csv'\n"
-    text += "options = 'options.csv'\npolicies = 'model'\n"
-    words = (trace, "--machines", site)
-    found = []
-    for measured in ("false", "true"):
-        site.write_text(f"{text}measured = {measured}\nshift = ['never', 'price']\nshift_limit = '3h'\n")
-        found.append(SIMULATE.answer(capsys, *words)["results"])
-    for never, price in found:
+    trace, options = (
+        trace_of_kinds(tmp_path, 8),
+        f"{HEAD},predicted_power_w,predicted_slowdown\n1,60,1,100,1\n",
+    )
+    shifts = "policies = 'model'\nshift = ['never', 'price']\nshift_limit = '3h'\nmeasured ="
+    given = (capsys, tmp_path, trace, options)
+    tight = [answers(*given, "0,250,0.3\n9000,250,0.1\n", f"{shifts} {each}") for each in ("false", "true")]
+    for never, price in tight:
         assert (never["shift"], price["shift"]) == ("never", "price")
         assert price["cost"] < never["cost"]
         # The same work on the same machines until the later of both ends.
@@ -279,7 +257,6 @@ def test_the_command_shifts_and_feeds_measured_power_back(capsys: Output, tmp_pa
         assert price["energy_kwh"] == pytest.approx(never["energy_kwh"])
     # 40 W idle and 180 W for a job leave no room for another one in 250 W, and 80 W, as is measured, for none
     # that may draw 180.
-    assert found[1][0]["makespan_s"] == found[0][0]["makespan_s"]
-    (tmp_path / "budget.csv").write_text("start_s,power_w,price_per_kwh\n0,320,0.3\n9000,320,0.1\n")
-    roomy = SIMULATE.answer(capsys, *words)["results"][0]
-    assert roomy["makespan_s"] < found[0][0]["makespan_s"] / 1.9
+    assert tight[1][0]["makespan_s"] == tight[0][0]["makespan_s"]
+    roomy = answers(*given, "0,320,0.3\n9000,320,0.1\n", f"{shifts} true")[0]
+    assert roomy["makespan_s"] < tight[0][0]["makespan_s"] / 1.9

@@ -12,7 +12,6 @@ from crosscast.cluster.rules import Rules, heights
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import constant_budget
-from crosscast.errors import InputError
 from support.cluster import jobs_of, written
 from support.commands import Command, Output
 from support.refusals import refusal, refusals
@@ -85,10 +84,9 @@ def test_a_file_has_partitions_preemption_priorities_and_forecasts(capsys: Outpu
     site, path = tmp_path / "site.toml", trace(tmp_path)
     (tmp_path / "forecasts.csv").write_text("job,predicted_s\n1,50\n99,1\n")
     site.write_text(
-        "preemption = 'partition'\n"
-        + PARTITIONS
-        + "[priority]\nage = 10\nfair_share = 100\npartition = 5\nhalf_life = '2d'\nfavor_small = true\n"
-        "[priority.shares]\n1 = 2\n2 = 1\n[walltime]\nforecasts = 'forecasts.csv'\n"
+        f"preemption = 'partition'\n{PARTITIONS}[priority]\nage = 10\nfair_share = 100\npartition = 5\n"
+        "half_life = '2d'\nfavor_small = true\n[priority.shares]\n1 = 2\n2 = 1\n"
+        "[walltime]\nforecasts = 'forecasts.csv'\n"
     )
     words = ("--priority", "fcfs,multifactor", "--estimates", "requested,predicted")
     found = answered(capsys, path, site, *words)
@@ -100,23 +98,21 @@ def test_a_file_has_partitions_preemption_priorities_and_forecasts(capsys: Outpu
     assert "stopped runs" in out
 
 
-def test_jobs_of_partitions_go_to_their_machines(capsys: Output, tmp_path: Path) -> None:
-    site = tmp_path / "site.toml"
+def test_jobs_of_partitions_go_to_their_machines_and_qualities_say_who_may_be_stopped(
+    capsys: Output, tmp_path: Path
+) -> None:
+    site, path = tmp_path / "site.toml", trace(tmp_path)
     text = MACHINE + "[[machine]]\nname = 'n'\nprocs = 2\n"
     text += "[[partition]]\nname = '1'\nmachine = 'n'\n[[partition]]\nname = '2'\nmachine = 'm'\n"
     site.write_text(text)
-    (found,) = answered(capsys, trace(tmp_path), site)
+    (found,) = answered(capsys, path, site)
     assert [(each["machine"], each["jobs"]) for each in found["machines"]] == [("m", 3), ("n", 3)]
     site.write_text("placement = 'random'\n" + text)
-    refused = SIMULATE.refusal(capsys, trace(tmp_path), "--machines", site)
+    refused = SIMULATE.refusal(capsys, path, "--machines", site)
     assert "placement: jobs go to the machines of partitions; leave it out" in refused
-
-
-def test_quality_of_service_says_who_may_be_stopped(capsys: Output, tmp_path: Path) -> None:
-    site = tmp_path / "site.toml"
     qualities = "[[qos]]\nname = '1'\n[[qos]]\nname = '2'\npriority = 3\npreempts = ['1']\n"
-    site.write_text("preemption = 'qos'\n" + MACHINE + qualities + "[priority]\nqos = 10\n")
-    (found,) = answered(capsys, trace(tmp_path), site, "--priority", "multifactor")
+    site.write_text(f"preemption = 'qos'\n{MACHINE}{qualities}[priority]\nqos = 10\n")
+    (found,) = answered(capsys, path, site, "--priority", "multifactor")
     assert found["stopped_runs"] == 2
 
 
@@ -130,23 +126,11 @@ def test_what_a_site_cannot_have_is_one_sentence(
     assert sentence in SIMULATE.refusal(capsys, path, "--machines", site, *words)
 
 
-@refusals("text sentence")
-def test_wrong_forecasts_are_one_sentence(capsys: Output, tmp_path: Path, text: str, sentence: str) -> None:
-    site = tmp_path / "site.toml"
-    site.write_text(MACHINE + "[walltime]\nforecasts = 'f.csv'\n")
-    (tmp_path / "f.csv").write_text(text)
-    words = (trace(tmp_path), "--machines", site, "--estimates", "predicted")
-    assert sentence in SIMULATE.refusal(capsys, *words)
-
-
 def test_sharing_does_not_go_with_preemption_or_predictions() -> None:
-    one = np.ones((1, 1))
-    jobs = jobs_of((0, 1, 1, 1))
+    one, jobs = np.ones((1, 1)), jobs_of((0, 1, 1, 1))
     sharing = Sharing(np.zeros(1, np.int64), one, one)
-    for rules, what in (
-        (Rules(forecast_s=np.ones(1)), "predicted times"),
-        (Rules(kind=np.zeros(1, np.int64), preempts=np.zeros((1, 1), np.bool_)), "preemption"),
-    ):
-        with pytest.raises(InputError, match=f"sharing: expected jobs without {what}, found both"):
-            simulate(jobs, ONE, sharing=sharing, rules=rules)
+    stops = Rules(kind=np.zeros(1, np.int64), preempts=np.zeros((1, 1), np.bool_))
+    for rules, what in ((Rules(forecast_s=np.ones(1)), "predicted times"), (stops, "preemption")):
+        said = refusal(simulate, jobs, ONE, sharing=sharing, rules=rules)
+        assert said == f"sharing: expected jobs without {what}, found both"
     assert "rules: rank: expected 1 numbers" in refusal(run, jobs, Rules(rank=np.zeros(2, np.int64)))

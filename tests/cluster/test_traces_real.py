@@ -61,8 +61,12 @@ def test_first_come_first_served_a_whole_log_is_as_in_accasim() -> None:
     assert schedule.wait_s.sum() == KTH_WAITED_S
 
 
-@pytest.mark.parametrize(("log", "count"), one_in(2, [(KTH, 27_992), (HPC2N, 202_876)]))
-def test_a_log_is_read_as_another_reader_reads_it(log: tuple[str, int], count: int) -> None:
+@pytest.mark.parametrize(
+    ("log", "count", "overran", "users"), one_in(2, [(KTH, 27_992, 0, 212), (HPC2N, 202_876, 14_817, 257)])
+)
+def test_a_log_is_read_as_another_reader_reads_it_and_all_lines_are_jobs(
+    log: tuple[str, int], count: int, overran: int, users: int
+) -> None:
     name, procs = log
     path = shared_data(f"swf/{name}.swf.gz")
     trace = read_swf(path)
@@ -72,16 +76,9 @@ def test_a_log_is_read_as_another_reader_reads_it(log: tuple[str, int], count: i
     numbers[numbers < 0] = np.nan
     for column, field in zip(numbers.T, FIELDS, strict=True):
         np.testing.assert_array_equal(trace.columns[field.name], column * field.unit, err_msg=field.name)
-
-
-@pytest.mark.system
-def test_all_lines_of_the_cleaned_logs_are_jobs_that_fit() -> None:
-    kth = read_swf(shared_data("swf/KTH-SP2-1996-2.1-cln.swf.gz")).jobs()
-    hpc2n = read_swf(shared_data("swf/HPC2N-2002-2.1-cln.swf.gz")).jobs()
-    for found, overran, users in ((kth, 0, 212), (hpc2n, 14_817, 257)):
-        assert found.left_out == {}
-        assert (found.too_wide, found.without_request, found.killed) == (0, 0, False)
-        assert (found.overran, len(found.jobs.users)) == (overran, users)
+    found = trace.jobs()
+    assert (found.left_out, found.too_wide, found.without_request, found.killed) == ({}, 0, 0, False)
+    assert (len(found.jobs), found.overran, len(found.jobs.users)) == (count, overran, users)
 
 
 def test_gavels_traces_run_on_three_kinds_of_gpu(tmp_path: Path) -> None:
@@ -103,28 +100,15 @@ def test_gavels_traces_run_on_three_kinds_of_gpu(tmp_path: Path) -> None:
         read_gavel(tmp_path / "philly.trace", speeds)
 
 
-_HOOKS = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "hooks.py"))
-_DOCUMENT: str = _HOOKS["on_page_markdown"](
-    (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
-)
-
-
-def rows(title: str) -> list[str]:
-    text = _DOCUMENT.split(f"\n## {title}\n")[1].split("\n## ")[0]
-    return [line for line in text.splitlines() if line.startswith("| ")]
-
-
-def test_every_column_of_a_schedule_is_there() -> None:
-    text = " ".join(rows("Schedules"))
-    assert [text.index(f"`{name}`") for name in COLUMNS] == sorted(
-        text.index(f"`{name}`") for name in COLUMNS
-    )
-
-
-def test_its_machines_can_be_read(tmp_path: Path) -> None:
+def test_every_column_of_a_schedule_is_documented_and_its_machines_can_be_read(tmp_path: Path) -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    hooks = runpy.run_path(str(docs / "hooks.py"))
+    document: str = hooks["on_page_markdown"]((docs / "traces.md").read_text(encoding="utf-8"))
+    section = document.split("\n## Schedules\n")[1].split("\n## ")[0]
+    rows = " ".join(line for line in section.splitlines() if line.startswith("| "))
+    places = [rows.index(f"`{name}`") for name in COLUMNS]
+    assert places == sorted(places)
     path = tmp_path / "machines.toml"
-    path.write_text(_DOCUMENT.split("```toml\n")[1].split("```")[0], encoding="utf-8")
-    assert [(machine.name, machine.procs, machine.device) for machine in read_machines(path)] == [
-        ("quartz", 2988, None),
-        ("lassen", 795, "v100"),
-    ]
+    path.write_text(document.split("```toml\n")[1].split("```")[0], encoding="utf-8")
+    found = [(machine.name, machine.procs, machine.device) for machine in read_machines(path)]
+    assert found == [("quartz", 2988, None), ("lassen", 795, "v100")]
