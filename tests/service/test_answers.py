@@ -4,7 +4,6 @@ So it does without a token, and beyond limits on the size, time and number of re
 """
 
 import csv
-import hmac
 import json
 import threading
 from dataclasses import replace
@@ -46,22 +45,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for place, job in enumerate(made_jobs(3)):
         run = replace(job, size=f"size{place}", time_s=float(place + 1))
         write_profile(run, {"device": "cpu", "type": "cpu"}, home / "jobs" / f"{place}.json")
-    surfaces, numbers = made_surfaces(noise=0.01), chooser_card().numbers
+    made = made_surfaces(noise=0.01)
+    columns = {"time_s": made.time_s, "stalls": made.counters["stalls"]}
+    columns |= {"cpu_w": made.domains["cpu"], "gpu_w": made.domains["gpu"]}
     rows = [
-        {
-            "application": "app1",
-            **dict(surfaces.space.configurations[number].settings),
-            "time_s": surfaces.time_s[3, number],
-            "cpu_w": surfaces.domains["cpu"][3, number],
-            "gpu_w": surfaces.domains["gpu"][3, number],
-            "stalls": surfaces.counters["stalls"][3, number],
-        }
-        for number in numbers
+        {"application": "app1", **made.space.configurations[number].settings}
+        | {name: table[3, number] for name, table in columns.items()}
+        for number in chooser_card().numbers
     ]
-    with (home / "runs.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, [*rows[0]])
-        writer.writeheader()
-        writer.writerows(rows)
+    text = "\n".join(",".join(map(str, row)) for row in (rows[0], *(each.values() for each in rows)))
+    (home / "runs.csv").write_text(text)
     return home
 
 
@@ -84,40 +77,35 @@ def bytes_of(answer: Any) -> str:
     return json.dumps({name: value for name, value in answer.items() if name not in left_out})
 
 
-def test_forecasts_of_a_name_are_those_of_the_command(capsys: Output, service: InProcess) -> None:
+def test_forecasts_are_those_of_the_command(capsys: Output, service: InProcess, tmp_path: Path) -> None:
     words = ("predict", "bundled", "--application", "srad", "--model", "opencl-15-devices")
     told = json.loads(printed(capsys, *words, "--level", "0.8"))["kernels"]
     found = service.ask("/v1/predict", {"profile": "srad/small", "level": 0.8}).json
     assert json.dumps(found["kernels"]) == json.dumps([each for each in told if each["size"] == "small"])
-
-
-def test_forecasts_are_those_of_the_command(capsys: Output, service: InProcess, tmp_path: Path) -> None:
-    profile = json.loads(printed(capsys, "characterize", "examples/vecadd.toml"))
     path = tmp_path / "profile.json"
-    path.write_text(json.dumps(profile))
+    path.write_text(printed(capsys, "characterize", "examples/vecadd.toml"))
     words = ("--model", "opencl-15-devices", "--probe", "gtx1080=0.0001", "--devices", "rtx4090,knl")
     told = printed(capsys, "predict", path, *words)
     asked = {"probes": {"gtx1080": 0.0001}, "devices": ["rtx4090", "knl"]}
-    found = service.ask("/v1/predict", {"profiles": [profile], **asked})
+    found = service.ask("/v1/predict", {"profiles": [json.loads(path.read_text())], **asked})
     assert bytes_of(found.json) == bytes_of(json.loads(told))
 
 
 @pytest.mark.parametrize(
     ("options", "limits"),
     [
-        (("--power-cap", "250"), {"power_cap_w": 250}),
-        (("--objective", "energy"), {"objective": "energy"}),
+        ("--power-cap 250", {"power_cap_w": 250}),
         (
-            ("--power-cap", "250", "--objective", "power", "--max-slowdown", "5%"),
+            "--power-cap 250 --objective power --max-slowdown 5%",
             {"power_cap_w": 250, "objective": "power", "max_slowdown": 0.05},
         ),
     ],
 )
 def test_choices_are_those_of_the_command(
-    capsys: Output, service: InProcess, folder: Path, options: tuple[str, ...], limits: dict[str, object]
+    capsys: Output, service: InProcess, folder: Path, options: str, limits: dict[str, object]
 ) -> None:
     words = ("choose", "configuration", folder / "runs.csv", "--model", folder / "caps")
-    told = json.loads(printed(capsys, *words, *options))
+    told = json.loads(printed(capsys, *words, *options.split()))
     assert told["recommended" if "recommended" in told else "configuration"]
     with (folder / "runs.csv").open() as file:
         runs = [dict(row) for row in csv.DictReader(file)]
@@ -128,8 +116,7 @@ def test_choices_are_those_of_the_command(
 
 def test_an_impossible_cap_is_answered_with_the_reason(service: InProcess) -> None:
     found = service.ask("/v1/choose", {"power_cap_w": 1, "profile": "app1"})
-    assert found.code == 200
-    assert found.json["configuration"] is None
+    assert (found.code, found.json["configuration"]) == (200, None)
     assert "so nothing is chosen" in found.json["reason"]
 
 
@@ -152,13 +139,13 @@ def test_a_job_is_all_its_kernels_as_often_as_they_run(service: InProcess) -> No
     kernels = service.ask("/v1/predict", asked).json["kernels"]
     job = service.ask("/v1/predict", {**asked, "repeat": 1000}).json["job"]
     for place, device in enumerate(job["devices"]):
-        sums = {
-            name: sum(1000 * each["invocations"] * each["devices"][place][name] for each in kernels)
+        time_s, low_s, high_s = (
+            sum(1000 * each["invocations"] * each["devices"][place][name] for each in kernels)
             for name in ("time_s", "low_s", "high_s")
-        }
-        assert device["time_s"] == pytest.approx(sums["time_s"])
+        )
+        assert device["time_s"] == pytest.approx(time_s)
         # Errors of the kernels hang together in part, so that the limits do not add up.
-        assert sums["low_s"] < device["low_s"] < device["time_s"] < device["high_s"] < sums["high_s"]
+        assert low_s < device["low_s"] < device["time_s"] < device["high_s"] < high_s
     assert job["recommended"] == "gtx1080"
 
 
@@ -198,13 +185,8 @@ def test_no_request_is_an_error_of_the_service_or_tells_of_the_host(
 
 
 def test_answers_tell_nothing_of_the_host(service: InProcess, folder: Path) -> None:
-    asked = {"profile": "app1", "power_cap_w": 250}
-    for found in (
-        service.ask("/v1/choose", asked),
-        service.ask("/v1/models"),
-        service.ask("/health"),
-        service.ask("/openapi.json"),
-    ):
+    for asked in ({"profile": "app1", "power_cap_w": 250}, "/v1/models", "/health", "/openapi.json"):
+        found = service.ask(asked) if isinstance(asked, str) else service.ask("/v1/choose", asked)
         assert found.code == 200
         assert str(folder.parent).encode() not in found.body
         assert b"libraries" not in found.body
@@ -213,15 +195,12 @@ def test_answers_tell_nothing_of_the_host(service: InProcess, folder: Path) -> N
 
 def test_the_documentation_has_an_example_of_each_question_that_works(service: InProcess) -> None:
     api = service.ask("/openapi.json").json
+    bundled = Served(["opencl-15-devices", "opencl-mixes", "multicore-boards"], ["bundled"])
+    asked = InProcess(application(bundled, lambda: ()))
     for path in ("/v1/predict", "/v1/choose", "/v1/colocate"):
         told = api["paths"][path]["post"]["requestBody"]["content"]["application/json"]
         assert told["example"].keys() <= told["schema"]["properties"].keys()
-    bundled = Served(["opencl-15-devices", "opencl-mixes", "multicore-boards"], ["bundled"])
-    asked = InProcess(application(bundled, lambda: ()))
-    for path, methods in api["paths"].items():
-        if "post" in methods:
-            example = methods["post"]["requestBody"]["content"]["application/json"]["example"]
-            assert asked.ask(path, example).code == 200
+        assert asked.ask(path, told["example"]).code == 200
 
 
 def test_metrics_count_requests_and_tell_the_errors_of_models(service: InProcess) -> None:
@@ -282,13 +261,9 @@ def test_a_large_request_is_refused_before_it_is_read(served: Served, declared: 
     assert "at most 1,048,576 bytes" in found.error
 
 
-def test_a_large_request_of_undeclared_size_is_refused(served: Served) -> None:
-    service = InProcess(application(served, lambda: (), Limits(body_bytes=1000)))
+def test_a_large_request_of_undeclared_size_and_one_that_drips_are_refused(served: Served) -> None:
+    service = InProcess(application(served, lambda: (), Limits(body_bytes=1000, body_s=0.05)))
     assert service.ask("/v1/predict", parts=[b"x" * 400] * 3).code == 413
-
-
-def test_a_request_that_drips_is_refused(served: Served) -> None:
-    service = InProcess(application(served, lambda: (), Limits(body_s=0.05)))
     found = service.ask("/v1/predict", parts=[b"{"] * 10, gap_s=0.02)
     assert (found.code, found.headers["connection"]) == (408, "close")
 
@@ -317,16 +292,3 @@ def test_an_error_of_ours_does_not_show_its_text(served: Served, monkeypatch: py
     found = InProcess(application(served, lambda: ())).ask("/v1/predict", ASKED)
     assert found.code == 500
     assert "secret" not in found.error
-
-
-def test_comparing_tokens_takes_all_of_them(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    compared = list[bytes]()
-    original = hmac.compare_digest
-
-    def noted(one: bytes, other: bytes) -> bool:
-        compared.append(other)
-        return original(one, other)
-
-    monkeypatch.setattr(hmac, "compare_digest", noted)
-    over_tcp(served).ask("/v1/models", headers={"authorization": "Bearer another token, too"})
-    assert len(compared) == 2

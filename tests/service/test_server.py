@@ -6,9 +6,10 @@ import socket
 import stat
 import subprocess
 import sys
-import threading
+import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,8 @@ TOKEN = "0123456789abcdef"
 
 
 @pytest.fixture
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def place() -> Iterator[Path]:
     # The path of a socket is short, and those of pytest may not be.
-    import tempfile
-
     with tempfile.TemporaryDirectory(prefix="cc-") as folder:
         yield Path(folder) / "p.sock"
 
@@ -53,21 +52,12 @@ def test_its_socket_is_for_owner_and_group_and_goes_with_it(place: Path, tmp_pat
         constant(tmp_path / "mixes", 1.5)
         service.send_signal(signal.SIGHUP)
         until(lambda: b'"refused":{}' in ask(place, b"GET /health HTTP/1.0\r\n\r\n"))
-        answers = list[bytes]()
-
-        def asks() -> None:
-            answers.extend(ask(place, post("/v1/colocate", ASKED)) for _ in range(20))
-
-        threads = [threading.Thread(target=asks) for _ in range(4)]
-        for each in threads:
-            each.start()
-        for _ in range(3):
-            service.send_signal(signal.SIGHUP)
-            time.sleep(0.1)
-        for each in threads:
-            each.join()
-        assert len(answers) == 80
-        assert all(each.startswith(b"HTTP/1.1 200") for each in answers)
+        with ThreadPoolExecutor(4) as threads:
+            answers = [threads.submit(ask, place, post("/v1/colocate", ASKED)) for _ in range(80)]
+            for _ in range(3):
+                service.send_signal(signal.SIGHUP)
+                time.sleep(0.1)
+        assert all(each.result().startswith(b"HTTP/1.1 200") for each in answers)
         service.send_signal(signal.SIGTERM)
         assert service.wait(30) == 0
     assert not place.exists()
@@ -144,11 +134,16 @@ def test_a_socket_that_systemd_hands_over_is_used_and_stays(place: Path) -> None
 def test_a_stale_socket_is_replaced_and_one_that_is_used_is_not(place: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(place))
-    with unix_socket(place) as opened:
-        assert opened.getsockname()
-        assert "expected one that nobody uses, found a service at" in refusal(unix_socket(place).__enter__)
-        with socket.socket(socket.AF_UNIX) as asked:
-            asked.connect(str(place))
+    before = os.umask(0o022)
+    try:
+        with unix_socket(place) as opened:
+            assert os.umask(0o022) == 0o022
+            assert opened.getsockname()
+            assert "that nobody uses, found a service at" in refusal(unix_socket(place).__enter__)
+            with socket.socket(socket.AF_UNIX) as asked:
+                asked.connect(str(place))
+    finally:
+        os.umask(before)
     assert list(place.parent.iterdir()) == []
 
 
@@ -160,31 +155,26 @@ def test_a_socket_of_another_service_stays_when_this_one_ends(place: Path) -> No
     assert place.exists()
 
 
-def test_a_file_is_not_replaced_by_a_socket(place: Path, capsys: Output) -> None:
-    place.write_text("mine")
-    assert "expected no file" in SERVE.refusal(capsys, "--socket", place)
-    assert place.read_text() == "mine"
-
-
-def test_wrong_options_are_named(tmp_path: Path, capsys: Output) -> None:
+def test_wrong_options_are_named(tmp_path: Path, place: Path, capsys: Output) -> None:
     tokens = tmp_path / "tokens"
-    tokens.write_text("short\n")
-    tokens.chmod(0o600)
-    for words, said in (
-        ((), "--socket: expected a path, or --bind with --token-file, found neither"),
-        (("--bind", "127.0.0.1:1"), "--token-file: expected a file of tokens"),
-        (("--bind", "127.0.0.1:1", "--token-file", tokens), "--token-file: expected tokens of at least 16"),
-        (("--socket", tmp_path / ("x" * 120)), "--socket: expected a path of at most 107 bytes"),
-        (("--socket", tmp_path / "none" / "p.sock"), "--socket: cannot make"),
-    ):
-        assert said in SERVE.refusal(capsys, *words)
     tokens.write_text(f"{TOKEN}\n")
+    tokens.chmod(0o600)
+    place.write_text("mine")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        busy = f"127.0.0.1:{taken.getsockname()[1]}"
+        for words, said in (
+            ((), "--socket: expected a path, or --bind with --token-file, found neither"),
+            (("--bind", "127.0.0.1:1"), "--token-file: expected a file of tokens"),
+            (("--socket", tmp_path / ("x" * 120)), "--socket: expected a path of at most 107 bytes"),
+            (("--socket", tmp_path / "none" / "p.sock"), "--socket: cannot make"),
+            (("--socket", place), "expected no file"),
+            (("--bind", busy, "--token-file", tokens), "cannot listen at"),
+        ):
+            assert said in SERVE.refusal(capsys, *words)
     for bind in ("127.0.0.1", "8750", ":8750", "127.0.0.1:x", "127.0.0.1:99999"):
         said = SERVE.refusal(capsys, "--bind", bind, "--token-file", tokens)
         assert "--bind: expected HOST:PORT" in said
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        bind = f"127.0.0.1:{taken.getsockname()[1]}"
-        assert "cannot listen at" in SERVE.refusal(capsys, "--bind", bind, "--token-file", tokens)
+    assert place.read_text() == "mine"
 
 
 @refusals("mode content said")
@@ -194,12 +184,3 @@ def test_a_file_of_tokens_is_checked(tmp_path: Path, mode: int, content: str, sa
     path.write_text(content)
     path.chmod(mode)
     assert said in refusal(Tokens, path)
-
-
-def test_the_umask_is_as_it_was(place: Path) -> None:
-    before = os.umask(0o022)
-    try:
-        with unix_socket(place):
-            assert os.umask(0o022) == 0o022
-    finally:
-        os.umask(before)
