@@ -29,7 +29,9 @@ demo: $(STAMP)
 	@echo "Next, with a kernel of your own: $(BIN)/crosscast predict my.cl --kernel NAME --global 1048576 --arg float:1048576:uniform ..."
 	@echo "and a device of your own in it: $(BIN)/crosscast calibrate --device pocl:0 --name mine"
 
-test: lint types docs unit
+# Types and the site take one processor each for a minute, so that they go beside the tests, which leave it idle at times.
+test: lint
+	$(MAKE) --no-print-directory -j3 types docs unit
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -2,15 +2,15 @@
 
 import importlib.util
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from subprocess import PIPE, Popen
 
 import pytest
 
+from crosscast.data.dataset import read_dataset
 from support.slurm import Partition, SlurmCluster, missing, starting
 
 pytestmark = pytest.mark.system
@@ -32,34 +32,25 @@ def slurm() -> Iterator[SlurmCluster]:
         yield start(Partition("cpu", nodes=4, default=True))
 
 
-@pytest.fixture
-def workers(tmp_path: Path) -> Path:
-    path = tmp_path / "workers.toml"
-    path.write_text(
+def test_a_node_that_is_killed_changes_nothing(slurm: SlurmCluster, tmp_path: Path) -> None:
+    out, workers = tmp_path / "out", tmp_path / "workers.toml"
+    workers.write_text(
         'jobs = 4\ninterface = "lo"\nmemory = "1GB"\nwalltime = "00:20:00"\n'
         f'log_directory = "{tmp_path}/log"\nlocal_directory = "{tmp_path}/scratch"\n'
         'job_extra_directives = ["--exclusive"]\n'
     )
-    return path
-
-
-def build(slurm: SlurmCluster, *words: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "crosscast", *BUILD, *map(str, words)]
-    return subprocess.Popen(
-        command, env=slurm.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
-def sessions(folder: Path) -> list[tuple[Any, ...]]:
-    from crosscast.data.dataset import read_dataset
-
-    names = ("application", "size", "repeat", "failure")
-    return sorted(tuple(row[name] for name in names) for row in read_dataset(folder).sessions.to_pylist())
-
-
-def test_a_node_that_is_killed_changes_nothing(slurm: SlurmCluster, workers: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    with build(slurm, "--out", out, "--executor", f"slurm:{workers}", "--json") as process:
+    command = [
+        sys.executable,
+        "-m",
+        "crosscast",
+        *BUILD,
+        "--out",
+        out,
+        "--executor",
+        f"slurm:{workers}",
+        "--json",
+    ]
+    with Popen(command, env=slurm.environment, stdout=PIPE, stderr=PIPE, text=True) as process:
         end = time.monotonic() + 200
         while not list(out.glob("**/*profiles*")) and process.poll() is None and time.monotonic() < end:
             time.sleep(0.1)
@@ -67,7 +58,8 @@ def test_a_node_that_is_killed_changes_nothing(slurm: SlurmCluster, workers: Pat
         found, told = process.communicate(timeout=400)
     assert process.returncode == 0, told
     assert json.loads(found)
-    wanted = [("crc", "tiny", 0, None), ("fft", "tiny", 0, None), ("nqueens", "tiny", 0, None)]
-    assert sessions(out) == wanted
+    names = ("application", "size", "repeat", "failure")
+    sessions = sorted(tuple(row[name] for name in names) for row in read_dataset(out).sessions.to_pylist())
+    assert sessions == [("crc", "tiny", 0, None), ("fft", "tiny", 0, None), ("nqueens", "tiny", 0, None)]
     # Nothing is left to do, and no worker is left.
     slurm.until(lambda: not slurm.run("squeue", "-h", "-t", "R,PD"), 60)
