@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,8 @@ from crosscast.cluster.power import PowerOptions, power_metrics
 from crosscast.cluster.rules import KindChoices, Learning, Rules
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import Budget, Site, constant_budget
-from support.cluster import jobs_of, trace_of_kinds
-from support.commands import Command, Output
+from support.cluster import jobs_of
+from support.commands import Command
 from support.examples import examples
 from support.refusals import refusal
 
@@ -170,14 +169,3 @@ def test_what_cannot_be_learned_is_refused(
     site = Site() if budget_w is None else Site(budget=constant_budget(budget_w))
     rules = replace(Rules(learning=LEARNING), **changed)
     assert sentence in refusal(simulate, in_turn(1), MACHINES, site=site, rules=rules)
-
-
-def test_the_command_learns(capsys: Output, tmp_path: Path) -> None:
-    trace, site = trace_of_kinds(tmp_path, 8, apart_s=1000), tmp_path / "site.toml"
-    head = "kind,power_w,slowdown,predicted_power_w,predicted_slowdown\n"
-    (tmp_path / "options.csv").write_text(head + "1,100,1,100,1\n1,60,3,60,1\n1,70,1,70,1.05\n")
-    text = "[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n[power]\nbudget_w = 200\n"
-    site.write_text(f"{text}options = 'options.csv'\npolicies = ['learned', 'model']\nmeasured = true\n")
-    model, own = SIMULATE.answer(capsys, trace, "--machines", site)["results"]
-    assert (model["power"], own["power"], own["within_budget"]) == ("model", "learned", 1)
-    assert own["makespan_s"] < model["makespan_s"]

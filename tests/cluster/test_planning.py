@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from crosscast.arrays import Flags
 from crosscast.cluster.jobs import (
@@ -38,7 +36,7 @@ from crosscast.cluster.site import (
 from crosscast.errors import InputError
 from support.brute_force import PlainLearning, PlainPlan, PlainSharing
 from support.cluster import Case, jobs_of, made_case
-from support.examples import examples, one_in
+from support.examples import one_in
 from support.refusals import refusal, refusals
 
 CONSERVATIVE = Policy(backfill=None, conservative=True)
@@ -302,24 +300,6 @@ def test_plans_equal_those_of_a_plain_simulator(kind: str, least: int, first: in
             assert list(cuts) == found.cuts, seed
         count += of_its_kind(schedule, rules, seed)
     assert count > least, "too few jobs are of this kind for this to be a test"
-
-
-@examples(150)
-@given(st.integers(0, 2**31))
-def test_with_exact_estimates_no_budget_is_exceeded_and_no_promise_broken(seed: int) -> None:
-    case, site = made_site(seed, made_case(seed, exact=True))
-    case = replace(case, jobs=replace(case.jobs, estimate_s=case.jobs.run_s))
-    assert isinstance(case.placement, Bound)
-    schedule = simulate(case.jobs, case.machines, policy=case.policy, placement=case.placement, site=site)
-    found = resources_of(schedule, site)
-    for time in [*schedule.start_s.tolist(), *found.step_s[1:].tolist()]:
-        left = found.capacity[np.searchsorted(found.step_s, time, side="right") - 1].copy()
-        runs = (schedule.start_s <= time) & (time < schedule.end_s)
-        for job in np.flatnonzero(runs):
-            left[found.resource[job]] -= found.needs[job]
-        assert (left >= 0).all()
-    if case.policy.conservative and (schedule.ran_s > 0).all():
-        assert (schedule.start_s <= schedule.reserved_s).all()
 
 
 MACHINE = "[[machine]]\nname = 'one'\nprocs = 4\nidle_w = 10\n"
