@@ -33,10 +33,7 @@ def modules_after(code: str) -> set[str]:
         ("import crosscast as c; c.Launch(c.Kernel.from_source('x', 'k'), (4,), (2,))", ("numpy",)),
         ("from crosscast.cli import main; assert not main([])", ()),
         ("from crosscast.cli import main; assert not main(['--help']) and not main(['--version'])", ()),
-        (
-            f"from crosscast.cli import main\nfor line in {HELP}: assert not main(line)",
-            ("rich", "cyclopts"),
-        ),
+        (f"from crosscast.cli import main\nfor line in {HELP}: assert not main(line)", ("rich", "cyclopts")),
     ],
 )
 def test_nothing_heavy_is_imported_that_is_not_needed(code: str, needed: tuple[str, ...]) -> None:

@@ -39,7 +39,7 @@ def boxes(found: Rectangles) -> list[tuple[int, float, float, int, int]]:
 
 
 @examples(40)
-@given(schedules())
+@given(schedules)
 def test_rectangles_are_all_of_the_work_and_never_overlap(schedule: Schedule) -> None:
     for place, machine in enumerate(schedule.machines):
         found = boxes(rectangles(schedule, place))
@@ -78,7 +78,7 @@ def test_no_jobs_and_times_that_cannot_be_added_up_have_no_metrics() -> None:
 
 
 @examples(40)
-@given(schedules())
+@given(schedules)
 def test_metrics_are_those_of_a_loop_and_of_machines_and_users_together(schedule: Schedule) -> None:
     jobs, found = schedule.jobs, metrics_of(schedule)
     waits, rans = (schedule.start_s - jobs.submit_s).tolist(), (schedule.end_s - schedule.start_s).tolist()
@@ -112,7 +112,7 @@ def test_metrics_are_those_of_a_loop_and_of_machines_and_users_together(schedule
 
 
 @examples(40)
-@given(schedules(), st.floats(1, 9))
+@given(schedules, st.floats(1, 9))
 def test_a_job_that_runs_slower_and_ends_later_has_no_lower_slowdown(
     schedule: Schedule, slower: float
 ) -> None:

@@ -9,16 +9,7 @@ import numpy as np
 import pytest
 
 from crosscast.arrays import Flags
-from crosscast.cluster.jobs import (
-    BY_TIME,
-    Bound,
-    Completion,
-    Machine,
-    Order,
-    PlacedJobs,
-    Policy,
-    Schedule,
-)
+from crosscast.cluster.jobs import BY_TIME, Bound, Completion, Machine, Order, PlacedJobs, Policy, Schedule
 from crosscast.cluster.rules import NO_RULES, KindChoices, Learning, Priority, Rules, heights
 from crosscast.cluster.sharing import Sharing, sharing_metrics
 from crosscast.cluster.simulate import simulate
@@ -33,7 +24,6 @@ from crosscast.cluster.site import (
     read_site,
     resources_of,
 )
-from crosscast.errors import InputError
 from support.brute_force import PlainLearning, PlainPlan, PlainSharing
 from support.cluster import Case, jobs_of, made_case
 from support.examples import one_in
@@ -329,45 +319,17 @@ def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, message: str) -
     assert message in refusal(read, tmp_path, text)
 
 
-ONE = [Machine("one", 4)]
-POWERED = [Machine("one", 4, idle_w=10, active_w=30)]
-A = Reservation("a", "one", 0, 9, 3)
+ONE, POWERED = [Machine("one", 4)], [Machine("one", 4, idle_w=10, active_w=30)]
 
 
-@pytest.mark.parametrize(
-    ("job", "machines", "reservations", "budget_w", "message"),
-    [
-        ((0, 5, 1), ONE, (), None, "job 1: procs: expected at most the 4 of one, found 5"),
-        ((0, 1, 1), POWERED, (), 39, "budget: expected at least the 40 W"),
-        ((0, 2, 1), POWERED, (), 79, "power_w: expected at most the 39 W"),
-        ((0, 1, 1), ONE, (), 9, "machine one: active_w is missing"),
-        (
-            (0, 1, 1),
-            ONE,
-            (A, replace(A, name="b", start_s=8, end_s=12)),
-            None,
-            "b: procs: .* over that of a at 8",
-        ),
-        (
-            (0, 2, 1),
-            ONE,
-            (replace(A, end_s=math.inf),),
-            None,
-            "job 1: procs: .* most the 1 that reservations",
-        ),
-        ((0, 2, 1), ONE, (replace(A, machine="two"),), None, "reservation a: machine: expected"),
-    ],
-)
+@refusals("job has_power reservations budget_w message")
 def test_what_cannot_be_simulated_is_refused(
-    job: tuple[float, ...],
-    machines: list[Machine],
-    reservations: tuple[Reservation, ...],
-    budget_w: float | None,
-    message: str,
+    job: list[float], has_power: bool, reservations: list[list[Any]], budget_w: float, message: str
 ) -> None:
-    site = Site(reservations, None if budget_w is None else constant_budget(budget_w))
-    with pytest.raises(InputError, match=message):
-        simulate(jobs_of(job), machines, policy=CONSERVATIVE, site=site)
+    taken = tuple(Reservation(*each) for each in reservations)
+    site = Site(taken, constant_budget(budget_w) if budget_w else None)
+    machines = POWERED if has_power else ONE
+    assert message in refusal(simulate, jobs_of(tuple(job)), machines, policy=CONSERVATIVE, site=site)
 
 
 def test_jobs_without_a_machine_or_with_less_power_than_none_are_refused() -> None:

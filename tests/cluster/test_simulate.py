@@ -13,7 +13,7 @@ import numba
 import numpy as np
 import pytest
 
-from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Placement, Policy, Preferred, Schedule
+from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Policy, Preferred, Schedule
 from crosscast.cluster.simulate import load_simulator, simulate
 from crosscast.cluster.simulator import engine, planning
 from crosscast.cluster.simulator import queues as compiled
@@ -23,7 +23,7 @@ from crosscast.errors import InputError, MissingExtraError
 from support.brute_force import Plain
 from support.cluster import Case, jobs_of, made_case
 from support.examples import one_in
-from support.refusals import refusal
+from support.refusals import refusal, refusals
 
 ONE = [Machine("one", 4)]
 
@@ -81,29 +81,14 @@ JOBS = jobs_of((0, 4, 1), (0, 5, 1), (0, 1, 1))
 TWO = [Machine("left", 4), Machine("right", 8)]
 
 
-@pytest.mark.parametrize(
-    ("machines", "placement", "message"),
-    [
-        (ONE, None, "jobs: job 2: procs: expected at most the 4 of one, found 5"),
-        (TWO, None, "placement: expected one for 2 machines, found none"),
-        (TWO, Bound(np.array([0, 0, 0])), "jobs: job 2: procs: expected at most the 4 of left, found 5"),
-        (TWO, Bound(np.array([0, 1])), r"placement: machine: expected shape \(3,\), found \(2,\)"),
-        (TWO, Bound(np.array([0, 1, 2])), "placement: machine: job 3: expected indices from 0 to 1, found 2"),
-        (TWO, Preferred(np.array([[0], [0], [1]])), "job 2: .* wide enough on which it runs"),
-        (TWO, Preferred(np.array([[0, 1], [1, -2], [1, 0]])), "order: job 2: .* from -1 to 1, found -2"),
-        (TWO, Preferred(np.array([0, 1, 1])), r"placement: order: expected shape \(3, 2\), found \(3,\)"),
-        (TWO, Completion(np.ones((3, 1))), r"predicted_s: expected shape \(3, 2\), found \(3, 1\)"),
-        (TWO, Completion(np.array([[1, 1], [1, 1], [1, np.nan]])), "predicted_s: job 3: .* found"),
-        (TWO, Completion(np.array([[1, 1], [1, np.inf], [1, 1]])), "job 2: .* wide enough"),
-        ([*ONE, *ONE], None, "machines: expected each name once"),
-        ([Machine("four", 4), Machine("three", 3)], Preferred(np.array([[0, 1]] * 3)), "most the 4 of any"),
-    ],
-)
-def test_what_cannot_be_simulated_is_refused(
-    machines: list[Machine], placement: Placement | None, message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
-        simulate(JOBS, machines, placement=placement)
+PLACEMENTS: dict[str, Any] = {"bound": Bound, "preferred": Preferred, "completion": Completion}
+
+
+@refusals("sizes kind cells message")
+def test_what_cannot_be_simulated_is_refused(sizes: list[int], kind: str, cells: Any, message: str) -> None:
+    machines = [Machine(f"m{size}", size) for size in sizes]
+    placement = PLACEMENTS[kind](np.array(cells)) if kind else None
+    assert message in refusal(simulate, JOBS, machines, placement=placement)
 
 
 def test_times_of_other_machines_and_orders_that_are_none_are_refused() -> None:

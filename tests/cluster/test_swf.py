@@ -11,16 +11,7 @@ from hypothesis import strategies as st
 
 from crosscast.cluster import swf
 from crosscast.cluster.jobs import Machine, Schedule
-from crosscast.cluster.swf import (
-    FIELDS,
-    NAMES,
-    Overruns,
-    SwfHeader,
-    header_of,
-    read_swf,
-    trace_of,
-    write_swf,
-)
+from crosscast.cluster.swf import FIELDS, NAMES, Overruns, SwfHeader, header_of, read_swf, trace_of, write_swf
 from crosscast.errors import InputError
 from support.cluster import jobs_of, sound_line, trace_with, written
 from support.refusals import refusal, refusals

@@ -35,8 +35,7 @@ def jobs_of(name: str) -> Jobs:
 @pytest.mark.parametrize(
     ("policy", "log"),
     one_in(
-        5,
-        product([Policy(), Policy("fcfs", "shortest"), Policy("widest", "smallest-area")], [KTH, HPC2N]),
+        5, product([Policy(), Policy("fcfs", "shortest"), Policy("widest", "smallest-area")], [KTH, HPC2N])
     ),
 )
 def test_parts_of_logs_equal_a_plain_simulators(policy: Policy, log: tuple[str, int]) -> None:

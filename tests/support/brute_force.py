@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Placement, Policy
 from crosscast.cluster.rules import Rules
 
@@ -34,23 +36,20 @@ class Plain:
     lists: dict[int, list[int]] = field(default_factory=dict)
     reserved: dict[int, float] = field(default_factory=dict)
 
-    def run_s(self, job: int, machine: int) -> float:
-        return float(self.jobs.run_s[job, machine if self.jobs.run_s.shape[1] > 1 else 0])
-
-    def estimate_s(self, job: int, machine: int) -> float:
-        return float(self.jobs.estimate_s[job, machine if self.jobs.estimate_s.shape[1] > 1 else 0])
-
-    def procs(self, job: int) -> int:
-        return int(self.jobs.procs[job])
+    def __post_init__(self) -> None:
+        shape = len(self.jobs), len(self.machines)
+        self.procs: list[int] = self.jobs.procs.tolist()
+        self.run_s: list[list[float]] = np.broadcast_to(self.jobs.run_s, shape).tolist()
+        self.estimate_s: list[list[float]] = np.broadcast_to(self.jobs.estimate_s, shape).tolist()
 
     def running(self, machine: int) -> list[int]:
         return [job for job, run in self.runs.items() if job not in self.ended and run.machine == machine]
 
     def free(self, machine: int) -> int:
-        return self.machines[machine].procs - sum(self.procs(job) for job in self.running(machine))
+        return self.machines[machine].procs - sum(self.procs[job] for job in self.running(machine))
 
     def can_run(self, job: int, machine: int) -> bool:
-        return self.procs(job) <= self.machines[machine].procs and math.isfinite(self.run_s(job, machine))
+        return self.procs[job] <= self.machines[machine].procs and math.isfinite(self.run_s[job][machine])
 
     def list_of(self, job: int) -> list[int]:
         if isinstance(self.placement, Bound):
@@ -62,54 +61,54 @@ class Plain:
                 if not self.can_run(job, place) or math.isinf(predicted[job, place]):
                     continue
                 work = sum(
-                    self.procs(other) * float(predicted[other, place])
+                    self.procs[other] * float(predicted[other, place])
                     for other in self.waiting
                     if self.lists[other] == [place]
                 )
                 for other in self.running(place):
                     end = self.runs[other].start + float(predicted[other, place])
-                    work += self.procs(other) * max(end - self.now, 0.0)
+                    work += self.procs[other] * max(end - self.now, 0.0)
                 left[place] = work / self.machines[place].procs + float(predicted[job, place])
             return [min(left, key=lambda place: (left[place], place))]
         return [int(place) for place in self.placement.order[job] if place >= 0 and self.can_run(job, place)]
 
     def sorted(self, jobs: list[int], order: str) -> list[int]:
         def key(job: int) -> float:
-            estimate = self.estimate_s(job, self.lists[job][0])
+            estimate = self.estimate_s[job][self.lists[job][0]]
             return {
                 "fcfs": 0.0,
                 "lcfs": -float(self.jobs.submit_s[job]),
                 "shortest": estimate,
                 "longest": -estimate,
-                "narrowest": self.procs(job),
-                "widest": -self.procs(job),
-                "smallest-area": estimate * self.procs(job),
-                "largest-area": -estimate * self.procs(job),
+                "narrowest": self.procs[job],
+                "widest": -self.procs[job],
+                "smallest-area": estimate * self.procs[job],
+                "largest-area": -estimate * self.procs[job],
             }[order]
 
         return sorted(jobs, key=lambda job: (key(job), job))
 
     def start(self, job: int, machine: int) -> None:
         self.waiting.remove(job)
-        due = self.now + self.estimate_s(job, machine)
-        self.runs[job] = Run(machine, self.now, self.now + self.run_s(job, machine), due)
+        due = self.now + self.estimate_s[job][machine]
+        self.runs[job] = Run(machine, self.now, self.now + self.run_s[job][machine], due)
 
     def shadow(self, job: int) -> tuple[float, int]:
         """Try every time at which a job is expected to end."""
         host = self.lists[job][0]
         ends = {other: max(self.now, self.runs[other].due) for other in self.running(host)}
         for time in sorted({self.now, *ends.values()}):
-            free = self.free(host) + sum(self.procs(other) for other, end in ends.items() if end <= time)
-            if free >= self.procs(job):
-                return time, free - self.procs(job)
+            free = self.free(host) + sum(self.procs[other] for other, end in ends.items() if end <= time)
+            if free >= self.procs[job]:
+                return time, free - self.procs[job]
         raise AssertionError("wider than its machine")
 
     def room(self, job: int, host: int, shadow: float, extra: int) -> int | None:
         for machine in self.lists[job]:
-            if self.procs(job) > self.free(machine):
+            if self.procs[job] > self.free(machine):
                 continue
-            in_time = self.now + self.estimate_s(job, machine) <= shadow
-            if machine != host or in_time or self.procs(job) <= extra:
+            in_time = self.now + self.estimate_s[job][machine] <= shadow
+            if machine != host or in_time or self.procs[job] <= extra:
                 return machine
         return None
 
@@ -130,8 +129,8 @@ class Plain:
         for job in self.sorted([job for job in self.waiting if job != head], self.policy.backfill):
             machine = self.room(job, host, shadow, extra)
             if machine is not None:
-                if machine == host and self.now + self.estimate_s(job, machine) > shadow:
-                    extra -= self.procs(job)
+                if machine == host and self.now + self.estimate_s[job][machine] > shadow:
+                    extra -= self.procs[job]
                 self.start(job, machine)
         self.check(head, host, shadow)
 
@@ -264,12 +263,15 @@ class PlainPlan:
     def enough(self, job: int, left: list[int]) -> bool:
         return all(left[resource] >= amount for resource, amount in self.needs[job].items())
 
-    def has_room(self, job: int) -> bool:
+    def left_now(self) -> list[int]:
         left = list(self.there_is(self.now))
         for other in self.running():
             for resource, amount in self.amounts(other).items():
                 left[resource] -= amount
-        return self.enough(job, left)
+        return left
+
+    def has_room(self, job: int) -> bool:
+        return self.enough(job, self.left_now())
 
     def borders(self, spans: list[tuple[float, float, int]]) -> list[float]:
         times = {self.now, *(time for time, _ in self.capacity)}
@@ -582,7 +584,11 @@ class PlainSharing(PlainPlan):
 
     def start(self, job: int) -> None:
         super().start(job)
-        self.seats[job] = [job]
+        self.sit(job, job)
+
+    def sit(self, job: int, seat: int) -> None:
+        self.starts[job] = self.now
+        self.seats.setdefault(seat, []).append(job)
         self.left_s[job], self.expected_s[job] = self.run[job], self.estimate[job]
 
     def left(self, time: float, spans: list[tuple[float, float, int]]) -> list[int]:
@@ -621,9 +627,6 @@ class PlainSharing(PlainPlan):
         has_partition = self.rules.partition is not None and self.rules.partition[job] >= 0
         return list(self.needs[job])[: 2 if has_partition else 1]
 
-    def has_room(self, job: int) -> bool:
-        return self.enough(job, self.left_now())
-
     def left_now(self) -> list[int]:
         left = list(self.there_is(self.now))
         for mates in self.seats.values():
@@ -653,19 +656,15 @@ class PlainSharing(PlainPlan):
                 best = worth, seat
         if best is None:
             return False
-        self.starts[job] = self.now
         self.waiting.remove(job)
-        self.seats[best[1]].append(job)
-        self.left_s[job], self.expected_s[job] = self.run[job], self.estimate[job]
+        self.sit(job, best[1])
         return True
 
     def nobody_waits(self, job: int, seat: int, held: list[tuple[float, float, int]]) -> bool:
         mates = self.seats[seat]
         if self.draws is not None and self.left_now()[-1] + self.power(mates) < self.power([*mates, job]):
             return False
-        self.starts[job] = self.now
-        self.seats[seat].append(job)
-        self.left_s[job], self.expected_s[job] = self.run[job], self.estimate[job]
+        self.sit(job, seat)
         until = max(self.due(each) for each in self.seats[seat])
         spans = [*self.spans(), *held]
         times = [time for time in self.borders(spans) if time < until]

@@ -1,7 +1,7 @@
 """Jobs and schedules that tests make up: by hand, at random with many ties, and as traces."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from crosscast.cluster.jobs import (
     Preferred,
     Schedule,
 )
+from crosscast.cluster.simulate import simulate
 from crosscast.cluster.swf import NAMES, JobTrace, SwfHeader
 
 
@@ -47,29 +48,6 @@ def schedule_of(
     machines = [Machine(f"m{place}", size) for place, size in enumerate(sizes)]
     places = np.zeros(len(rows), dtype=np.int64) if machine is None else np.array(machine)
     return Schedule(jobs, machines, places, start_s, end_s, np.full(len(rows), np.nan))
-
-
-@st.composite
-def schedules(draw: st.DrawFn) -> Schedule:
-    """First come, first served on one to three machines, by the second: with ties, and jobs of 0 s."""
-    sizes = draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
-    rows, machine, submit_s = [], [], 0.0
-    running: list[list[tuple[float, int]]] = [[] for _ in sizes]
-    earliest = [0.0] * len(sizes)
-    for _ in range(draw(st.integers(1, 15))):
-        submit_s += draw(st.integers(0, 4))
-        place = draw(st.integers(0, len(sizes) - 1))
-        procs = draw(st.integers(1, sizes[place]))
-        start_s = max(submit_s, earliest[place])
-        while sum(used for end_s, used in running[place] if end_s > start_s) + procs > sizes[place]:
-            start_s = min(end_s for end_s, _ in running[place] if end_s > start_s)
-        end_s = start_s + draw(st.sampled_from([0.0, 1.0, 2.0, 9.0, 30.0]))
-        running[place].append((end_s, procs))
-        earliest[place] = start_s
-        rows.append((submit_s, start_s, end_s, procs))
-        machine.append(place)
-    user = draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows)))
-    return schedule_of(rows, machine=machine, sizes=sizes, user=user)
 
 
 STATIC_ORDERS: tuple[Order, ...] = tuple(each for each in ORDERS if each != "multifactor")  # type: ignore[misc]
@@ -141,6 +119,18 @@ def _placement(rng: np.random.Generator, jobs: Jobs, machines: list[Machine]) ->
         if best not in row:
             row[kept - 1] = best
     return Preferred(order)
+
+
+def made_schedule(seed: int) -> Schedule:
+    """A schedule of up to 15 jobs of users, which take as long on each machine."""
+    case = made_case(seed, most_jobs=15)
+    user = np.random.default_rng(seed).integers(0, len(USERS), len(case.jobs))
+    run_s, estimate_s = case.jobs.run_s[:, :1], case.jobs.estimate_s[:, :1]
+    jobs = replace(case.jobs, run_s=run_s, estimate_s=estimate_s, user=user, users=USERS)
+    return simulate(jobs, case.machines, policy=case.policy, placement=case.placement)
+
+
+schedules = st.integers(0, 2**31).map(made_schedule)
 
 
 def sound_line(job: int = 1, submit: float = 0) -> str:
