@@ -39,6 +39,7 @@ LINES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]) | st
 )
 def test_comments_are_texts_by_their_names(comments: str, fields: dict[str, str]) -> None:
     assert header_of(comments.split("\n")).fields == fields
+    assert header_of([*comments.split("\n"), ";MaxNodes: 36"]).procs == 36
 
 
 @given(st.dictionaries(FIELD_NAMES, st.lists(LINES, min_size=1, max_size=3).map("\n".join)))
@@ -129,7 +130,7 @@ def test_jobs_wider_than_the_machine_stay_and_are_counted() -> None:
 
 
 FIVE = [
-    "; MaxProcs: 100",
+    "; MaxProcs: 100 (4 nodes of 25)",
     "1 0 10 100 4 99.5 -1 4 200 -1 1 7 1 -1 -1 -1 -1 -1",
     "2 60.5 -1 552.21 -1 -1 2 8 -1 4 0 8 1 2 3 1 1 30",
     ";",

@@ -39,17 +39,8 @@ def test_a_node_that_is_killed_changes_nothing(slurm: SlurmCluster, tmp_path: Pa
         f'log_directory = "{tmp_path}/log"\nlocal_directory = "{tmp_path}/scratch"\n'
         'job_extra_directives = ["--exclusive"]\n'
     )
-    command = [
-        sys.executable,
-        "-m",
-        "crosscast",
-        *BUILD,
-        "--out",
-        out,
-        "--executor",
-        f"slurm:{workers}",
-        "--json",
-    ]
+    words = [*BUILD, "--out", str(out), "--executor", f"slurm:{workers}", "--json"]
+    command = [sys.executable, "-m", "crosscast", *words]
     with Popen(command, env=slurm.environment, stdout=PIPE, stderr=PIPE, text=True) as process:
         end = time.monotonic() + 200
         while not list(out.glob("**/*profiles*")) and process.poll() is None and time.monotonic() < end:
