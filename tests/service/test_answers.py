@@ -228,28 +228,20 @@ def served() -> Served:
     return Served(["opencl-15-devices"], ["bundled"])
 
 
-def over_tcp(served: Served) -> InProcess:
-    return InProcess(application(served, lambda: (b"another token, too", TOKEN.encode())), OVER_TCP)
-
-
 @pytest.mark.parametrize(
     "header", [None, "", "Bearer", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN[:-1]}"]
 )
-def test_without_a_good_token_tcp_is_refused(served: Served, header: str | None) -> None:
+@pytest.mark.parametrize("server", [OVER_TCP, None])
+def test_without_a_good_token_a_server_that_is_no_file_refuses(
+    served: Served, header: str | None, server: Any
+) -> None:
     headers = {} if header is None else {"authorization": header}
-    service = over_tcp(served)
+    service = InProcess(application(served, lambda: (b"another token, too", TOKEN.encode())), server)
     for path in ("/v1/predict", "/v1/models", "/metrics", "/openapi.json", "/nothing"):
         found = service.ask(path, ASKED, headers=headers)
         assert (found.code, found.headers["www-authenticate"]) == (401, "Bearer")
-
-
-def test_a_stranger_learns_from_health_only_that_it_is_ready(served: Served) -> None:
-    assert over_tcp(served).ask("/health").json == {"ready": True}
-
-
-def test_a_server_of_unknown_kind_needs_a_token(served: Served) -> None:
-    app = application(served, lambda: ())
-    assert InProcess(app, None).ask("/v1/predict", ASKED).code == 401  # type: ignore[arg-type]
+    # A stranger learns only that it is ready.
+    assert service.ask("/health").json == {"ready": True}
 
 
 @pytest.mark.parametrize("declared", ["100000000", "9" * 30, "-1", "x"])

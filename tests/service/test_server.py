@@ -23,6 +23,7 @@ from support.commands import Command, Output
 from support.corun_models import constant
 from support.refusals import refusal, refusals
 from support.service import ask, post, running, until
+from support.slurm import free_ports
 
 SERVE = Command.of("serve --model opencl-mixes --profiles bundled-corun")
 ASKED = {"jobs": ["bfs/small", "fft/small"]}
@@ -34,12 +35,6 @@ def place() -> Iterator[Path]:
     # The path of a socket is short, and those of pytest may not be.
     with tempfile.TemporaryDirectory(prefix="cc-") as folder:
         yield Path(folder) / "p.sock"
-
-
-def free_port() -> int:
-    with socket.socket() as asked:
-        asked.bind(("127.0.0.1", 0))
-        return int(asked.getsockname()[1])
 
 
 def test_its_socket_is_for_owner_and_group_and_goes_with_it(place: Path, tmp_path: Path) -> None:
@@ -81,7 +76,7 @@ def test_sigterm_finishes_requests_that_have_begun(place: Path) -> None:
 
 
 def test_over_tcp_it_wants_a_token_of_the_file(tmp_path: Path) -> None:
-    tokens, port = tmp_path / "tokens", free_port()
+    tokens, (port,) = tmp_path / "tokens", free_ports(1)
     tokens.write_text(f"# ours\n{TOKEN}\n")
     tokens.chmod(0o640)
     words = ("--bind", f"127.0.0.1:{port}", "--token-file", tokens)

@@ -15,26 +15,21 @@ from typing import Any
 
 from crosscast.service.gate import App, Message
 
-OVER_UNIX = ("/run/predict.sock", None)
 OVER_TCP = ("127.0.0.1", 8750)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
-
     code: int
     headers: Mapping[str, str]
     body: bytes
 
     @property
     def json(self) -> Any:
-        """The body's value."""
         return json.loads(self.body)
 
     @property
     def error(self) -> str:
-        """The sentence of an error."""
         (sentence,) = self.json.values()
         return str(sentence)
 
@@ -44,20 +39,19 @@ class InProcess:
     """Asks an application without sockets."""
 
     app: App
-    server: tuple[str, int | None] = OVER_UNIX
+    server: tuple[str, int | None] | None = ("/run/predict.sock", None)
 
     def ask(
         self,
         path: str,
         asked: object = None,
         *,
-        body: bytes | None = None,
         parts: Sequence[bytes] | None = None,
         gap_s: float = 0.0,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Ask with a JSON value, or with a body, whole or in parts with pauses."""
-        content = body if body is not None else b"" if asked is None else json.dumps(asked).encode()
+        """Ask with a JSON value, or with a body in parts with pauses."""
+        content = b"" if asked is None else json.dumps(asked).encode()
         rest = [content] if parts is None else list(parts)
         told = {"content-length": str(len(content))} if parts is None else {}
         sent = list[Message]()
@@ -67,7 +61,7 @@ class InProcess:
             if not rest:
                 await asyncio.sleep(60)
             part = rest.pop(0)
-            return {"type": "http.request", "body": part, "more_body": bool(rest) or parts == [b""]}
+            return {"type": "http.request", "body": part, "more_body": bool(rest)}
 
         async def send(message: Message) -> None:
             sent.append(message)
@@ -76,7 +70,7 @@ class InProcess:
             "type": "http",
             "asgi": {"version": "3.0"},
             "http_version": "1.1",
-            "method": "GET" if asked is None and body is None and parts is None else "POST",
+            "method": "GET" if asked is None and parts is None else "POST",
             "path": path,
             "raw_path": path.encode(),
             "query_string": b"",

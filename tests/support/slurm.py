@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 PACKAGES = "slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins lua-socket lua-cjson"
 _NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "sinfo")
@@ -44,14 +45,9 @@ def _version() -> tuple[int, int]:
 
 def free_ports(count: int) -> list[int]:
     """Ports that nobody uses at the moment."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
+    with ExitStack() as undo:
+        sockets = [undo.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 @dataclass(frozen=True)
@@ -185,13 +181,9 @@ class SlurmCluster:
 
     def _start(self, name: str, *command: str) -> None:
         with (self.home / "log" / f"{name}.out").open("ab") as out:
+            streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
             self.processes[name] = subprocess.Popen(
-                command,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
+                command, env=self.environment, start_new_session=True, **streams
             )
 
     def _left(self, also: bytes | None = None) -> list[int]:

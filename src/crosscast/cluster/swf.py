@@ -96,11 +96,6 @@ class SwfHeader:
         return {"yes": True, "true": True, "no": False, "false": False}.get(word)
 
     @property
-    def preemption(self) -> str | None:
-        """``No``, ``Yes``, ``Double`` (parts of jobs have additional lines) or ``TS`` (time slices)."""
-        return self.fields.get("Preemption")
-
-    @property
     def procs(self) -> int | None:
         """Size of the computer in the unit of the jobs: processors, else nodes."""
         return self.max_procs or self.max_nodes
