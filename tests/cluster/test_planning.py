@@ -148,7 +148,7 @@ def made_rules(seed: int, case: Case, *, alone: bool = True) -> tuple[Case, Rule
 
 def made_learning(seed: int) -> tuple[Case, Site, Rules]:
     """A case under a budget whose kinds have one to four configurations, and other rules."""
-    case, site, rules = made_with_rules(seed, alone=False)
+    case, site, rules = made_with_rules(seed, "rules, sharing")
     rng = np.random.default_rng((seed, 4))
     assert isinstance(case.placement, Bound)
     machine = case.placement.machine
@@ -245,10 +245,11 @@ def plain_learning(learning: Learning) -> PlainLearning:
     return PlainLearning(learning.kind.tolist(), learning.slowdown.tolist(), held, choose)
 
 
-def made_with_rules(seed: int, *, alone: bool) -> tuple[Case, Site, Rules]:
-    """A case at a site, in five of six with rules."""
+def made_with_rules(seed: int, kind: str) -> tuple[Case, Site, Rules]:
     case, site = made_site(seed, made_case(seed, most_jobs=16))
-    case, rules = made_rules(seed, case, alone=alone) if seed % 6 else (case, NO_RULES)
+    if "rules" not in kind:
+        return case, site, NO_RULES
+    case, rules = made_rules(seed, case, alone=kind == "rules")
     return case, site, rules
 
 
@@ -266,21 +267,16 @@ def of_its_kind(schedule: Schedule, rules: Rules, seed: int) -> int:
 
 
 @pytest.mark.parametrize("first", one_in(16, range(0, 2000, 125)))
-@pytest.mark.parametrize(("kind", "least"), [("rules", 10), ("sharing", 25), ("learning", 100)])
+@pytest.mark.parametrize(
+    ("kind", "least"), [("", -1), ("rules", 10), ("sharing", 25), ("rules, sharing", 25), ("learning", 100)]
+)
 def test_plans_equal_those_of_a_plain_simulator(kind: str, least: int, first: int) -> None:
     count = 0
     for seed in range(first, first + 125):
-        learns, shares = kind == "learning", kind == "sharing"
-        case, site, rules = made_learning(seed) if learns else made_with_rules(seed, alone=not shares)
-        jobs, sharing = case.jobs, made_sharing(seed, case) if shares else None
-        schedule = simulate(
-            *(jobs, case.machines),
-            policy=case.policy,
-            placement=case.placement,
-            site=site,
-            sharing=sharing,
-            rules=rules,
-        )
+        case, site, rules = made_learning(seed) if kind == "learning" else made_with_rules(seed, kind)
+        jobs, sharing = case.jobs, made_sharing(seed, case) if "sharing" in kind else None
+        given: dict[str, Any] = {"policy": case.policy, "placement": case.placement, "site": site}
+        schedule = simulate(jobs, case.machines, sharing=sharing, rules=rules, **given)
         found = plain(case, site, sharing, rules)
         for times, known in ((schedule.start_s, found.starts), (schedule.reserved_s, found.promised)):
             expected = [known.get(job, np.nan) for job in range(len(jobs))]

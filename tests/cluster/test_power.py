@@ -53,6 +53,7 @@ def test_full_is_the_fastest_and_uniform_what_a_share_of_the_budget_allows() -> 
     assert chosen("uniform", 240) == [1, 1]
     assert chosen("uniform", 160) == [1, 2]
     capped = replace(OPTIONS, cap_w=np.array([[100.0, 50.0, NONE], [100.0, 50.0, NONE]]))
+    assert chosen("uniform", 400, capped) == [0, 0]
     assert chosen("uniform", 240, capped) == [1, 1]
     assert chosen("uniform", 160, capped) == [1, 1]
 
