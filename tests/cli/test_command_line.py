@@ -1,34 +1,38 @@
-"""What all commands have in common: help that fits, exit codes, environment variables, completion.
+"""What all commands have in common: help, exit codes, options, completion; and lines that are refused."""
 
-Command lines that are refused: one sentence, exit code 2, and nothing is run or written.
-"""
-
-import ast
+import inspect
 import re
 import shlex
 import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
+from typing import get_args, get_type_hints
 
+import cyclopts
 import pytest
 
 import crosscast
+from crosscast import cli as listed
 from crosscast import errors
 from crosscast.characterization import run
 from crosscast.cli import BAD_USAGE, INTERRUPTED, TERMINATED, command_line, main
+from crosscast.cli.options import LAUNCH, WORK, OfLaunch
 from crosscast.commands.compare import DIFFERS
+from crosscast.commands.output import cache_folder, check_writable, warn_of
 from crosscast.measure import profiling
 from crosscast.suite.registry import names
-from support.commands import Output
+from support.commands import Command, Output, arguments_of, shared_command_line
 from support.examples import one_in
+from support.refusals import refusal
 from support.workshop import Workshop
 
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(crosscast.__file__).parent
 PAGE = ROOT / "docs" / "command-line.md"
-COLUMNS = 80
 
 
 def every_command(before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -43,17 +47,15 @@ def every_command(before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
 
 @pytest.mark.parametrize("words", one_in(3, [((),), *((words,) for words in every_command())]), ids=" ".join)
 def test_help_fits_terminals(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
-    monkeypatch.setenv("COLUMNS", str(COLUMNS))
-    assert main([*words, "--help"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = Command(words).text(capsys, "--help").splitlines()
     assert lines
-    assert [line for line in lines if len(line.rstrip()) > COLUMNS] == []
+    assert [line for line in lines if len(line.rstrip()) > 80] == []
 
 
 @pytest.mark.parametrize("command", ["measure", "dataset build"])
-def test_help_names_the_applications_and_folders_of_ones_own(command: str, capfd: Output) -> None:
-    assert main([*command.split(), "--help"]) == 0
-    text = " ".join(capfd.readouterr().out.replace("│", " ").split())
+def test_help_names_the_applications_and_folders_of_ones_own(command: str, capsys: Output) -> None:
+    text = " ".join(Command.of(command).text(capsys, "--help").replace("│", " ").split())
     assert ", ".join(names()) in text
     assert "of your own" in text
 
@@ -85,15 +87,9 @@ _NAME = re.compile(r"(?:CROSSCAST|XDG|CUDA_MPS|LISTEN|NOTIFY|OPENCL|OPENBLAS|NUM
 
 def variables_in_source() -> set[str]:
     """Names of environment variables that are strings of the package, or read in its C."""
-    found = set()
-    for path in SOURCE.rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(text)) if _NAME.search(text) else ():
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _NAME.fullmatch(node.value):
-                found.add(node.value)
-    for path in (SOURCE / "tracing").rglob("*.c"):
-        found.update(re.findall(r'"(CROSSCAST_[A-Z_]+)"', path.read_text(encoding="utf-8")))
-    return found
+    paths = [*SOURCE.rglob("*.py"), *(SOURCE / "tracing").rglob("*.c")]
+    found = {name for path in paths for name in re.findall(r"\"(\w+)\"", path.read_text(encoding="utf-8"))}
+    return {name for name in found if _NAME.fullmatch(name)}
 
 
 def test_the_page_has_every_environment_variable() -> None:
@@ -111,16 +107,9 @@ def test_completion_is_installed_where_the_shell_looks_and_knows_commands_and_op
     assert str(script) in capsys.readouterr().err
     if (bash := shutil.which("bash")) is None:
         pytest.skip("no bash here")
-    for typed, wanted in (
-        ("pred", "predict"),
-        ("predict ti", "time"),
-        ("simulate policies --pol", "--policy"),
-    ):
-        words = ["crosscast", *typed.split()]
-        code = (
-            f"source {script}; COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; "
-            f"_crosscast; echo ${{COMPREPLY[@]}}"
-        )
+    for typed, wanted in (("pred", "predict"), ("train ti", "time"), ("simulate policies --po", "--policy")):
+        words = f"COMP_WORDS=(crosscast {typed}); COMP_CWORD={len(typed.split())}"
+        code = f"source {script}; {words}; _crosscast; echo ${{COMPREPLY[@]}}"
         done = subprocess.run([bash, "--norc", "-c", code], capture_output=True, text=True, check=True)
         assert wanted in done.stdout.split(), typed
 
@@ -164,3 +153,127 @@ def test_each_mistake_is_one_sentence_and_exit_2(
     # The model that was taken, if none was named, or that the simulator is compiled for the first time.
     assert all(note.startswith("crosscast: ") for note in notes), notes
     assert workshop.listing() == before
+
+
+MOST_OPTIONS = 14
+
+
+def commands(app: cyclopts.App, *before: str) -> Iterator[tuple[str, cyclopts.App]]:
+    """All commands below one, by the words that are typed for them."""
+    for name in app:
+        if name.startswith("-"):
+            continue
+        command = app[name]
+        if command.default_command:
+            yield " ".join((*before, name)), command
+        yield from commands(command, *before, name)
+
+
+EVERY = dict(commands(shared_command_line()))
+OF_QUESTIONS = ("train", "predict", "choose", "colocate", "evaluate", "reproduce", "report")
+WITHOUT_TABLES = (
+    "capture, embed, evaluate jobs, corun campaign, measure stressor, serve, hooks install, hooks remove"
+).split(", ")
+TAKE_A_LAUNCH = (
+    "characterize, compare, embed, explain, measure, predict, predict time, predict relative"
+).split(", ")
+
+
+def options_of(name: str) -> set[str]:
+    return {each.name for each in arguments_of(*name.split()) if each.name.startswith("--")}
+
+
+def listed_options(name: str) -> dict[str, set[str]]:
+    """Options that ``--help`` lists, by the name of their group."""
+    found: dict[str, set[str]] = {}
+    for each in arguments_of(*name.split()):
+        if each.show and each.name.startswith("--"):
+            found.setdefault(str(each.parameter.group), set()).add(each.name)
+    return found
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    app = shared_command_line()
+    own = {name: app[name].help.split("\n\n")[0].replace("\n", " ") for name in listed.COMMANDS}
+    assert {name: text for name, (_, text) in listed.COMMANDS.items()} == own
+
+
+def test_each_command_is_given_to_the_function_that_does_its_work() -> None:
+    for name in (each for each in EVERY if not each.startswith("dataset import")):
+        command = EVERY[name].default_command
+        assert isinstance(command, type)
+        module, _, function = WORK[command].partition(".")
+        work = getattr(import_module(f"crosscast.commands.{module}"), function)
+        (parameter,) = inspect.signature(work).parameters
+        taken = get_type_hints(work)[parameter]
+        assert command in (taken, *get_args(taken)), name
+
+
+def test_no_command_and_not_all_together_list_too_many_options() -> None:
+    # `predict` is `predict time`.
+    once = {id(command.default_command): name for name, command in EVERY.items()}
+    counts = {name: [len(names) for names in listed_options(name).values()] for name in once.values()}
+    assert {name: each for name, each in counts.items() if max(each, default=0) > MOST_OPTIONS} == {}
+    assert sum(map(sum, counts.values())) <= 379
+
+
+def test_each_answer_can_be_json_and_each_table_a_page() -> None:
+    assert all("--json" in options_of(name) for name in EVERY if name.split()[0] in OF_QUESTIONS)
+    printing = {name for name in EVERY if not name.startswith("dataset import")}
+    assert {name for name in printing if "--html" not in options_of(name)} == set(WITHOUT_TABLES)
+
+
+def test_all_that_take_a_launch_take_the_same_options() -> None:
+    def takes_a_launch(*, launch: OfLaunch = LAUNCH) -> None:
+        """Nothing but a launch."""
+
+    app = cyclopts.App(default_command=takes_a_launch)
+    words = {name for each in app.assemble_argument_collection() for name in each.names}
+    assert {"--shared", "-D", "--option", "--std", "--offset", "--seed", "--kernel"} < words
+    known = {name: {word for each in arguments_of(*name.split()) for word in each.names} for name in EVERY}
+    assert {name for name, options in known.items() if words <= options} == set(TAKE_A_LAUNCH)
+
+
+@pytest.mark.parametrize(
+    "line",
+    "explain, characterize, dataset describe, evaluate time, train time --out m, report --html p".split(", "),
+)
+def test_a_path_that_is_called_like_an_option_is_not_blamed_on_it(
+    capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("json", "model"):
+        assert Command.of(line).refusal(capsys, name).startswith(f"{name}: ")
+
+
+def test_each_warning_is_printed_once_with_what_it_is_about(capsys: Output) -> None:
+    warnings = {"a": ("far", "old"), "b": (), "c": ("far",), "d": ("far",)}
+    warn_of([SimpleNamespace(label=label, warnings=each) for label, each in warnings.items()])
+    assert capsys.readouterr().err.splitlines() == [
+        "crosscast: warning: a and 2 more: far",
+        "crosscast: warning: a: old",
+    ]
+
+
+def test_a_folder_below_a_file_or_protected_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_writable("--out", tmp_path / "a" / "b")
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "file").touch()
+    told = refusal(check_writable, "--out", tmp_path / "file" / "a")
+    assert told.startswith("--out: cannot write into ") and told.endswith("file is not a folder)")
+    # Nothing is protected from root, who may run this.
+    monkeypatch.setattr("os.access", lambda path, mode: not mode)
+    assert refusal(check_writable, "--out", tmp_path).endswith(" is not writable)")
+
+
+def test_a_cache_of_the_users_that_cannot_be_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert refusal(cache_folder).endswith("XDG_CACHE_HOME to another folder")
+
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", unknown)
+    assert "no home folder for a cache" in refusal(cache_folder)

@@ -1,7 +1,4 @@
-"""Commands in documentation are understood: each has its options, and no other.
-
-What the page on CUDA shows runs.
-"""
+"""Commands in documentation are understood: each has its options, and no other; what pages show comes out."""
 
 import doctest
 import re
@@ -13,7 +10,7 @@ import pytest
 from crosscast.cli import main
 from crosscast.cluster.jobs import ORDERS
 from crosscast.cluster.placements import PLACEMENTS
-from support.commands import arguments_of, shared_command_line
+from support.commands import Command, Output, arguments_of, shared_command_line
 from support.examples import one_in
 
 ROOT = Path(__file__).parents[2]
@@ -49,34 +46,22 @@ def test_commands_are_understood(path: Path) -> None:
 
 
 SCHEDULING, RESULTS = (ROOT / "docs" / f"scheduling{rest}.md" for rest in ("", "-results"))
-OF_JOBS = ("--job-seconds", "--job-procs", "--job-source", "--gpu-applications")
-NAMED = {
-    RESULTS: [f"`{option} " for option in OF_JOBS],
-    SCHEDULING: [f"`{name}`" for name in (*ORDERS, *PLACEMENTS)]
-    + [
-        f"`{name}`"
-        for name in (
-            "policy queue backfill jobs makespan_s average_bounded_slowdown mean_wait_s median_wait_s "
-            "wait_p95_s utilisation simulation_s jobs_per_s machines users trace placement makespan_interval "
-            "on_fastest average_bounded_slowdown_interval work_over_least makespan_against runs workload "
-            "least_makespan_s"
-        ).split()
-    ],
-}
+IN_JSON = (
+    "policy queue backfill jobs makespan_s average_bounded_slowdown mean_wait_s median_wait_s wait_p95_s "
+    "utilisation simulation_s jobs_per_s machines users trace placement makespan_interval on_fastest "
+    "average_bounded_slowdown_interval work_over_least makespan_against runs workload least_makespan_s"
+).split()
 
 
-@pytest.mark.parametrize("path", NAMED, ids=lambda path: path.stem)
-def test_options_orders_placements_and_names_in_json_are_there(path: Path) -> None:
-    if not path.exists():
-        pytest.skip("no checkout")
-    text = path.read_text(encoding="utf-8")
-    assert [name for name in NAMED[path] if name not in text] == []
+@pytest.mark.skipif(not SCHEDULING.exists(), reason="no checkout")
+def test_options_orders_placements_and_names_in_json_are_there() -> None:
+    text, results = (path.read_text(encoding="utf-8") for path in (SCHEDULING, RESULTS))
+    assert [name for name in (*ORDERS, *PLACEMENTS, *IN_JSON) if f"`{name}`" not in text] == []
     # A line of a table of results for each.
-    assert path != RESULTS or [name for name in PLACEMENTS if text.count(f"\n{name} ") != 1] == []
-
-
-def test_options_that_shape_jobs_are_those_of_the_command() -> None:
-    assert {name for each in arguments_of("evaluate", "jobs") for name in each.names} >= set(OF_JOBS)
+    assert [name for name in PLACEMENTS if results.count(f"\n{name} ") != 1] == []
+    of_jobs = {"--job-seconds", "--job-procs", "--job-source", "--gpu-applications"}
+    assert {name for each in arguments_of("evaluate", "jobs") for name in each.names} >= of_jobs
+    assert [option for option in of_jobs if f"`{option} " not in results] == []
 
 
 @pytest.mark.skipif(not SCHEDULING.exists(), reason="no checkout")
@@ -96,11 +81,10 @@ SESSIONS = (
 
 @pytest.mark.parametrize(("command", "output"), SESSIONS, ids=lambda text: text.split()[1])
 def test_what_the_readme_shows_is_what_comes_out(
-    command: str, output: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, output: str, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     monkeypatch.chdir(ROOT)
-    assert main(shlex.split(command.replace("\\\n", ""))[1:]) == 0
-    printed = capsys.readouterr().out.splitlines()
+    printed = Command().text(capsys, *shlex.split(command.replace("\\\n", ""))[1:]).splitlines()
     for line in output.splitlines():
         assert line in printed or re.fullmatch(r"  \.\.\. and \d+ more", line), line
 
@@ -118,7 +102,7 @@ MADE_BEFORE = ("fft.json", "model/", "runs.csv --power-cap", "--devices mine")
 
 @pytest.mark.parametrize("path", one_in(9, TUTORIALS), ids=lambda path: path.stem)
 def test_quick_commands_of_a_tutorial_work(
-    path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Output
 ) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)

@@ -27,7 +27,11 @@ refused = partial(refusal, read_caliper)
 
 
 def table_file(path: Path, **changed: Any) -> Path:
+    """A table, of columns with values alone if these are changed."""
     path = path / "app.json"
+    if "columns" in changed and "data" in changed:
+        facts = [{"is_value": each != "path"} for each in changed["columns"]]
+        changed = {"column_metadata": facts} | changed
     path.write_text(json.dumps(caliper_table(**changed)), encoding="utf-8")
     return path
 
@@ -36,11 +40,6 @@ def test_counters_are_means_over_processes_and_the_time_that_of_the_longest(tmp_
     run = read_caliper(cali_file(tmp_path / "app.cali", *RECORDS))
     assert run.counters == {"papi.PAPI_BR_INS": (31 + 70) / 2, "papi.PAPI_TOT_INS": (405 + 900) / 2}
     assert (run.time_s, run.name, run.kernel) == (9.0, "app", None)
-
-
-def test_a_region_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    path = cali_file(tmp_path / "app.cali", *RECORDS)
-    assert "expected a region fft, found main, solve" in refused(path, "fft")
 
 
 def test_a_table_gives_inclusive_values_of_the_outermost_region(tmp_path: Path) -> None:
@@ -60,29 +59,22 @@ def test_the_unit_of_a_time_is_that_of_the_profile(tmp_path: Path, unit: str, ti
 
 def test_a_mean_over_processes_is_preferred_and_extremes_are_no_counters(tmp_path: Path) -> None:
     columns = ["path", "max#sum#hits", "sum#sum#hits", "avg#sum#hits", "min#sum#rare"]
-    facts = [{"is_value": each != "path"} for each in columns]
-    path = table_file(tmp_path, data=[[0, 9, 12, 6, 1]], columns=columns, column_metadata=facts)
+    path = table_file(tmp_path, data=[[0, 9, 12, 6, 1]], columns=columns)
     assert read_caliper(path).counters == {"hits": 6}
 
 
 def test_what_is_outside_of_all_regions_is_added_to_inclusive_values(tmp_path: Path) -> None:
     columns = ["path", "avg#inclusive#sum#time.duration", "any#any#max#Bytes/Rep", "Node order"]
-    facts = [{"is_value": each != "path"} for each in columns]
-    data = [[None, 8.0, 50, 0], [0, 2.0, 50, 1], [1, 1.5, 30, 2]]
-    path = table_file(tmp_path, data=data, columns=columns, column_metadata=facts)
-    run = read_caliper(path)
-    assert (run.time_s, run.counters) == (10.0, {"Bytes/Rep": 50})
-    run = read_caliper(path, "solve")
-    assert (run.time_s, run.counters) == (1.5, {"Bytes/Rep": 30})
+    path = table_file(tmp_path, data=[[None, 8.0, 50, 0], [0, 2.0, 50, 1], [1, 1.5, 30, 2]], columns=columns)
+    for region, time_s, reps in ((None, 10.0, 50), ("solve", 1.5, 30)):
+        run = read_caliper(path, region)
+        assert (run.time_s, run.counters) == (time_s, {"Bytes/Rep": reps})
 
 
-def test_an_empty_cell_is_a_missing_value(tmp_path: Path) -> None:
+def test_an_empty_cell_is_missing_and_a_row_without_a_rank_no_process_of_its_own(tmp_path: Path) -> None:
     run = read_caliper(table_file(tmp_path, data=[[0, 1e9, None, 4e9, 0], [None, 1e9, None, None, 0]]))
     assert run.counters == {"cycles": 4e9}
     assert run.time_s == pytest.approx(2.0)
-
-
-def test_a_row_without_a_rank_is_no_process_of_its_own(tmp_path: Path) -> None:
     path = table_file(tmp_path, data=[[None, 0, 20, 0, None], [0, 1, 100, 1, 0], [0, 1, 300, 1, 1]])
     assert read_caliper(path).counters["rc.count"] == (20 + 100 + 300) / 2
 
@@ -103,10 +95,17 @@ def test_regions_that_go_round_in_a_circle_or_too_deep_are_refused(tmp_path: Pat
         assert "expected a record of Caliper that the reader knows" in refused(path)
 
 
-def test_a_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+def test_another_region_a_file_that_is_cut_off_and_another_form_are_refused(tmp_path: Path) -> None:
     path = cali_file(tmp_path / "app.cali", *RECORDS)
+    assert "expected a region fft, found main, solve" in refused(path, "fft")
     path.write_text(path.read_text(encoding="utf-8")[:-4], encoding="utf-8")
     assert "expected a whole record of Caliper, found" in refused(path)
+    attribute = "__rec=node,id=60,attr=10,data=65\n__rec=node,id=61,attr=8,data=odd,parent=60\n"
+    path.write_text(CALI_HEAD + attribute, encoding="utf-8")
+    assert "expected attributes of Caliper that the reader knows" in refused(path)
+    for text in ("", "{", "[]", '{"data": []}', "[" * 100_000):
+        (tmp_path / "app.json").write_text(text, encoding="utf-8")
+        assert "app.json: expected" in refused(tmp_path / "app.json")
 
 
 def test_a_counter_that_is_no_number_is_refused(tmp_path: Path) -> None:
@@ -116,21 +115,6 @@ def test_a_counter_that_is_no_number_is_refused(tmp_path: Path) -> None:
     assert "data[0]: sum#time.duration.ns: expected a number, found 'fast'" in refused(path)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"data": []}', "[" * 100_000])
-def test_another_form_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "app.json").write_text(text, encoding="utf-8")
-    assert "app.json: expected" in refused(tmp_path / "app.json")
-
-
 @refusals("changed expected")
 def test_a_table_that_does_not_fit_is_refused(tmp_path: Path, changed: dict[str, Any], expected: str) -> None:
     assert expected in refused(table_file(tmp_path, **changed))
-
-
-def test_attributes_that_the_reader_does_not_know_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "app.cali"
-    path.write_text(
-        CALI_HEAD + "__rec=node,id=60,attr=10,data=65\n__rec=node,id=61,attr=8,data=odd,parent=60\n",
-        encoding="utf-8",
-    )
-    assert "expected attributes of Caliper that the reader knows" in refused(path)

@@ -5,7 +5,6 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,7 +20,6 @@ from crosscast.data.dataset import Dataset, validate
 from crosscast.data.launch_counts import COUNTS
 from crosscast.data.profiles import PROFILES, write_parquet
 from crosscast.data.schema import json_text
-from crosscast.data.sources import import_source
 from crosscast.data.sources.runs import (
     ColumnRoles,
     RecordedRun,
@@ -32,13 +30,13 @@ from crosscast.data.sources.runs import (
 )
 from crosscast.data.sources.source import import_past_version, store
 from crosscast.data.table import identity_of, notes_of
-from crosscast.data.views import configured
+from crosscast.data.views import CELL, configured
 from crosscast.errors import InputError
 from crosscast.profile import Profile
 from support.csv_tables import write_csv
 from support.examples import examples
 from support.refusals import refusal, refusals
-from support.tables import runtime, write_rows, write_source
+from support.tables import write_rows
 
 BEGIN = ("application", "time_s", "power_w")
 
@@ -47,125 +45,83 @@ def roles(*columns: str, settings: list[str] | None = None) -> ColumnRoles:
     return roles_of([*BEGIN, *columns], settings, "f, line 1")
 
 
-def refused(*columns: str, settings: list[str] | None = None) -> str:
-    return refusal(roles_of, columns, settings, "f, line 1")
-
-
-@pytest.mark.parametrize(
-    ("names", "role"),
-    [
-        ("cpu_cap_w cap_w power_limit_w core_clock_hz clock_hz cores threads", "settings"),
-        ("cluster scheduling governor", "settings"),
-        ("cpu_w package-0/core_w capped_w", "domains"),
-        ("instructions block_size mean_hz cores_used", "counters"),
-        ("energy_j repeat run started_s", "ignored"),
+def test_a_column_is_what_its_name_says() -> None:
+    for role, names in {
+        "settings": "cpu_cap_w cap_w power_limit_w core_clock_hz clock_hz cores threads cluster governor",
+        "domains": "cpu_w package-0/core_w capped_w",
+        "counters": "instructions block_size mean_hz cores_used",
+        "ignored": "energy_j repeat run started_s",
         # Known columns are nothing else.
-        ("kernel size device runtime_s", None),
-    ],
-)
-def test_a_column_is_what_its_name_says(names: str, role: str | None) -> None:
-    for name in names.split():
-        told = {role: (name.removesuffix("_w") if role == "domains" else name,)} if role else {}
-        found = {kind: each for kind, each in vars(roles(name)).items() if each}
-        assert found == told
+        "": "kernel size device runtime_s",
+    }.items():
+        for name in names.split():
+            told = {role: (name.removesuffix("_w") if role == "domains" else name,)} if role else {}
+            assert {kind: each for kind, each in vars(roles(name)).items() if each} == told
 
 
 def test_each_kind_is_told_in_a_line() -> None:
     columns = [*BEGIN, "threads", "cpu_w", "cycles", "run"]
-    assert list(roles_of(columns, None, "f").sentences(columns)) == [
-        "settings: threads",
-        "powers: power_w, cpu_w",
-        "counters: cycles",
-        "passed over: run",
-    ]
-    assert list(roles().sentences(BEGIN)) == ["settings: none", "powers: power_w"]
+    told = "settings: threads; powers: power_w, cpu_w; counters: cycles; passed over: run"
+    assert "; ".join(roles_of(columns, None, "f").sentences(columns)) == told
     assert list(roles().sentences(["application", "time_s"])) == ["settings: none", "powers: none"]
 
 
-@pytest.mark.parametrize("name", ["core_mhz", "mem_clock_GHz", "board_mW", "gpu_mj", "copy_ms"])
-def test_other_units_are_refused(name: str) -> None:
-    assert refused(*BEGIN, name).startswith(f"f, line 1: {name}: expected seconds, hertz, watts or joules")
+@refusals("columns settings found")
+def test_bad_headers_are_a_sentence(columns: list[str], settings: list[str], found: str) -> None:
+    text = refusal(roles_of, columns, settings or None, "f, line 1")
+    assert text.startswith(f"f, line 1: {found}")
 
 
-@pytest.mark.parametrize(
-    ("columns", "settings", "found"),
-    [
-        (("time_s", "power_w"), None, "expected a column application, found time_s, power_w"),
-        (("application", "power_w"), None, "expected a column time_s, found application, power_w"),
-        (("application", "time_s", "Power"), None, "expected a column power_w, or powers of domains such as"),
-        ((*BEGIN, "node_w"), None, "expected power_w or node_w, the power of the whole, found both"),
-        ((*BEGIN, "a"), ["b"], "settings: expected columns out of a, found b"),
-        (BEGIN, ["time_s"], "settings: expected columns out of none, found time_s"),
-        ((*BEGIN, ""), None, "expected columns with names of 1 to 200 characters, found ''"),
-        ((*BEGIN, "a\nb"), None, "found 'a\\nb'"),
-        ((*BEGIN, "a" * 201), None, "expected columns with names of 1 to 200 characters"),
-        ((*BEGIN, *map(str, range(998))), None, "expected 1000 columns at most, found 1001"),
-    ],
-)
-def test_bad_headers_are_a_sentence(columns: tuple[str, ...], settings: list[str] | None, found: str) -> None:
-    text = refused(*columns, settings=settings)
-    assert text.startswith("f, line 1: ")
-    assert found in text
-    assert "\n" not in text
+def test_names_that_are_too_long_and_too_many_columns_are_refused() -> None:
+    for columns, found in (
+        (["a" * 201], "columns with names of 1 to 200 characters"),
+        (list(map(str, range(998))), "1000 columns at most, found 1001"),
+    ):
+        assert f"f, line 1: expected {found}" in refusal(roles_of, [*BEGIN, *columns], None, "f, line 1")
 
 
 ProfileMaker = Callable[..., Profile]
 
 
-@pytest.fixture
-def old_file(tmp_path: Path, make_profile: ProfileMaker) -> Path:
-    """A Parquet file as version 1 wrote it."""
+def test_a_table_of_version_1_becomes_a_dataset_of_the_current_one(
+    tmp_path: Path, make_profile: ProfileMaker
+) -> None:
     path = tmp_path / "profiles.parquet"
     write_parquet([make_profile("reduce", 0), make_profile("reduce", 1)], path)
-    table = pq.read_table(path).drop_columns(
-        ["application", "size", *(count.column.name for count in COUNTS)]
-    )
+    new = ["application", "size", *(count.column.name for count in COUNTS)]
+    table = pq.read_table(path).drop_columns(new)
     metadata = {**table.schema.metadata, b"crosscast.version": b"1"}
     pq.write_table(table.replace_schema_metadata(metadata), path)
-    return path
-
-
-def test_a_table_of_version_1_becomes_a_dataset_of_the_current_one(tmp_path: Path, old_file: Path) -> None:
-    store(import_past_version(old_file, "sums", "tiny"), tmp_path / "out")
-    table = pq.read_table(tmp_path / "out" / "profiles.parquet")
-    assert identity_of(table) == ("profiles", PROFILES.version)
-    assert table.column("application").to_pylist() == ["sums", "sums"]
-    assert table.column("size").to_pylist() == ["tiny", "tiny"]
-
-
-def test_an_old_dataset_is_brought_up_in_its_own_place(tmp_path: Path, old_file: Path) -> None:
+    store(import_past_version(path, "sums", "tiny"), tmp_path / "out")
     store(import_past_version(tmp_path), tmp_path)
-    assert identity_of(pq.read_table(old_file)) == ("profiles", PROFILES.version)
+    for now in (path, tmp_path / "out" / "profiles.parquet"):
+        assert identity_of(pq.read_table(now)) == ("profiles", PROFILES.version)
+    assert set(pq.read_table(now).column("application").to_pylist()) == {"sums"}
+    assert set(pq.read_table(now).column("size").to_pylist()) == {"tiny"}
 
 
-def test_a_csv_file_is_read_and_says_its_own_application(tmp_path: Path, make_profile: ProfileMaker) -> None:
+def test_a_csv_file_says_its_own_application_and_other_files_are_refused(
+    tmp_path: Path, make_profile: ProfileMaker
+) -> None:
     path = tmp_path / "p.csv"
     write_csv([replace(make_profile(), application="lud"), make_profile("other")], path)
     table = import_past_version(path, application="sums").profiles
     assert table.column("application").to_pylist() == ["lud", "sums"]
-
-
-def test_names_are_for_tables_only_and_other_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--application and --size are for a table of profiles"):
-        import_past_version(tmp_path, application="lud")
-    (tmp_path / "p.json").write_text("{}")
-    with pytest.raises(InputError, match="expected a folder with a dataset, or a table of profiles"):
-        import_past_version(tmp_path / "p.json")
-
-
-def test_two_launches_of_one_name_are_refused(tmp_path: Path, make_profile: ProfileMaker) -> None:
-    path = tmp_path / "p.parquet"
-    write_parquet([make_profile(), make_profile()], path)
+    write_csv([make_profile(), make_profile()], path)
     assert "rows 1 and 2 are both of" in refusal(import_past_version, path)
+    told = refusal(import_past_version, tmp_path, application="lud")
+    assert "--application and --size are for a table of profiles" in told
+    (tmp_path / "p.json").write_text("{}")
+    told = refusal(import_past_version, tmp_path / "p.json")
+    assert "expected a folder with a dataset, or a table of profiles" in told
 
 
 def run(
-    power_w: float | None = 40.0, *, threads: float = 1, device: str = "machine", **changed: Any
+    power_w: float | None = 40.0, *, threads: float | str = 1, device: str = "machine", **changed: Any
 ) -> RecordedRun:
-    parts: dict[str, Any] = {"application": "sort", "kernel": "sort", "size": "big", "time_s": 2.0}
-    parts |= {"power_w": power_w, "domains_w": {}, "counters": {}, "where": "f, line 2"}
     configuration = Configuration(device, {"threads": threads})
-    return RecordedRun(**(parts | {"configuration": configuration} | changed))
+    run = RecordedRun("sort", "sort", "big", configuration, 2.0, power_w, {}, {}, "f, line 2")
+    return replace(run, **changed)
 
 
 def made(*runs: RecordedRun, **rest: Any) -> tuple[Dataset, tuple[str, ...]]:
@@ -177,9 +133,6 @@ def made(*runs: RecordedRun, **rest: Any) -> tuple[Dataset, tuple[str, ...]]:
 def cells(*runs: RecordedRun) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = configured(made(*runs)[0]).to_pylist()
     return rows
-
-
-refusal_own_runs = partial(refusal, made)
 
 
 NAMES = st.sampled_from(["sort", "scan", "fill"])
@@ -203,10 +156,7 @@ def test_cells_have_the_times_powers_and_counters_of_their_own_runs(runs: list[R
     for each in runs:
         text = json_text(dict(each.configuration.settings))
         own[each.application, each.kernel, each.size, each.configuration.device, text].append(each)
-    found = {
-        (row["application"], row["kernel"], row["size"], row["device"], row["configuration"]): row
-        for row in cells(*runs)
-    }
+    found = {tuple(row[name] for name in CELL): row for row in cells(*runs)}
     assert found.keys() == own.keys()
     for key, of_cell in own.items():
         row = found[key]
@@ -215,32 +165,26 @@ def test_cells_have_the_times_powers_and_counters_of_their_own_runs(runs: list[R
         time_s = math.fsum(one.time_s for one in of_cell)
         energy_j = math.fsum((one.power_w or 0) * one.time_s for one in of_cell)
         assert row["power_w"] == pytest.approx(energy_j / time_s)
-        counters = json.loads(row["counters"])
-        for name in counters:
+        for name, counter in json.loads(row["counters"]).items():
             counted = [one.counters[name] for one in of_cell if name in one.counters]
-            assert counters[name] == pytest.approx(np.mean(counted))
+            assert counter == pytest.approx(np.mean(counted))
 
 
-@pytest.mark.parametrize(
-    ("whole", "domains", "power_w", "kept"),
-    [
-        (100.0, {"cpu": 30.0, "gpu": 50.0}, 100.0, {"cpu": 30.0, "gpu": 50.0, "node": 100.0}),
+def test_the_power_of_the_whole_is_the_node_or_the_sum_of_domains() -> None:
+    both = {"cpu": 30.0, "gpu": 50.0}
+    for whole, domains, power_w, kept in (
+        (100.0, both, 100.0, {**both, "node": 100.0}),
         # A whole that is the sum of its domains is not kept beside them.
         (80.0, {"package-0": 30.0, "gpu": 50.0, "package-0/core": 20.0}, 80.0, None),
-        (None, {"cpu": 30.0, "gpu": 50.0}, 80.0, None),
-    ],
-)
-def test_the_power_of_the_whole_is_the_node_or_the_sum_of_domains(
-    whole: float | None, domains: dict[str, float], power_w: float, kept: dict[str, float] | None
-) -> None:
-    (row,) = cells(run(whole, domains_w=domains))
-    assert (row["power_w"], json.loads(row["powers"])) == (power_w, kept or domains)
+        (None, both, 80.0, None),
+    ):
+        (row,) = cells(run(whole, domains_w=domains))
+        assert (row["power_w"], json.loads(row["powers"])) == (power_w, kept or domains)
 
 
 def test_the_whole_is_kept_everywhere_on_a_device_if_it_is_no_sum_anywhere() -> None:
     rows = cells(run(80.0, domains_w={"cpu": 80.0}), run(90.0, threads=2, domains_w={"cpu": 80.0}))
-    assert [row["power_w"] for row in rows] == [80.0, 90.0]
-    assert all("node" in row["powers"] for row in rows)
+    assert [json.loads(row["powers"])["node"] for row in rows] == [80.0, 90.0]
 
 
 def test_a_run_without_power_stays_where_another_one_tells_it() -> None:
@@ -285,7 +229,6 @@ def test_what_files_left_out_and_their_notes_are_told() -> None:
 @pytest.mark.parametrize(
     ("runs", "found"),
     [
-        ([], "folder/f: expected runs with a power, found none"),
         ([run(None)], "folder/f: expected runs with a power, found none (1 without power)"),
         (
             [run(), run(None, domains_w={"cpu": 2.0}, where="f, line 3")],
@@ -295,27 +238,19 @@ def test_what_files_left_out_and_their_notes_are_told() -> None:
             [run(None, domains_w={"cpu": 2.0, "gpu": 1.0}), run(None, domains_w={"cpu": 2.0})],
             "f, line 2: gpu_w: expected watts, as in other runs on machine, found nothing",
         ),
-        (
-            [run(), run(configuration=Configuration("machine", {"threads": "all"}))],
-            "f, line 2: threads: expected numbers or words throughout, found both",
-        ),
+        ([run(), run(threads="all")], "f, line 2: threads: expected numbers or words throughout, found both"),
+        ([run(1e200, time_s=1e200)], "energy: column 'energy_j', row 1: expected a finite number"),
     ],
 )
 def test_runs_that_cannot_be_compared_are_refused(runs: list[RecordedRun], found: str) -> None:
-    assert refusal_own_runs(*runs) == found
-
-
-def test_an_energy_that_no_number_holds_is_refused() -> None:
-    assert "energy_j" in refusal_own_runs(run(1e200, time_s=1e200))
+    assert refusal(made, *runs).startswith(found)
 
 
 ROW = {"application": "sort", "threads": 2, "time_s": 3.0, "power_w": 40.0}
 
 
 def refusal_run_table(path: Path, *settings: str) -> str:
-    text = refusal(read_run_table, path, settings or None)
-    assert text.startswith(str(path))
-    return text.removeprefix(str(path))
+    return refusal(read_run_table, path, settings or None).removeprefix(str(path))
 
 
 def table(folder: Path, *rows: dict[str, Any]) -> Path:
@@ -325,14 +260,13 @@ def table(folder: Path, *rows: dict[str, Any]) -> Path:
 def test_a_row_says_what_ran_and_what_is_missing_has_a_default(tmp_path: Path) -> None:
     full = {"kernel": "merge", "size": "big", "device": "node", "cpu_w": 30.0, "cycles": 1e9}
     none = dict.fromkeys(full, "")
-    first, second = read_run_table(table(tmp_path, ROW | full, ROW | none)).runs
-    assert (first.application, first.kernel, first.size) == ("sort", "merge", "big")
-    assert first.configuration == Configuration("node", {"threads": 2})
-    assert (first.time_s, first.power_w) == (3.0, 40.0)
-    assert (first.domains_w, first.counters) == ({"cpu": 30.0}, {"cycles": 1e9})
-    assert (second.application, second.kernel, second.size) == ("sort", "sort", "default")
-    assert second.configuration == Configuration("machine", {"threads": 2})
-    assert (second.domains_w, second.counters) == ({}, {})
+    path = table(tmp_path, ROW | full, ROW | none)
+    node, machine = (Configuration(device, {"threads": 2}) for device in ("node", "machine"))
+    first = RecordedRun(
+        "sort", "merge", "big", node, 3.0, 40.0, {"cpu": 30.0}, {"cycles": 1e9}, f"{path}, line 2"
+    )
+    second = RecordedRun("sort", "sort", "default", machine, 3.0, 40.0, {}, {}, f"{path}, line 3")
+    assert read_run_table(path).runs == [first, second]
 
 
 def test_a_setting_is_a_word_if_no_row_has_a_number(tmp_path: Path) -> None:
@@ -342,24 +276,12 @@ def test_a_setting_is_a_word_if_no_row_has_a_number(tmp_path: Path) -> None:
     assert second.configuration.settings == {"step": -1.5}
 
 
-def test_what_was_taken_as_what_is_told_by_file(tmp_path: Path) -> None:
-    notes = read_run_table(table(tmp_path, ROW | {"cycles": 5})).notes
-    assert notes == ["runs.csv: settings: threads", "runs.csv: powers: power_w", "runs.csv: counters: cycles"]
-
-
 @pytest.mark.parametrize("name", ["time_s", "power_w", "threads", "cpu_cap_w", "core_clock_hz"])
-@pytest.mark.parametrize("value", [0, -1, "nan", "inf", "many"])
-def test_a_number_not_above_zero_is_named_with_its_line(tmp_path: Path, name: str, value: object) -> None:
+def test_a_number_not_above_zero_is_named_with_its_line(tmp_path: Path, name: str) -> None:
     rest = {"cpu_cap_w": 5, "core_clock_hz": 1e9}
-    path = table(tmp_path, ROW | rest, ROW | rest | {name: value})
-    assert refusal_run_table(path) == f", line 3: {name}: expected a number above 0, found {str(value)!r}"
-
-
-def test_a_time_that_no_run_takes_is_refused_with_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "runs.csv"
-    path.write_text("application,cores,time_s,power_w\na,1,1e308,1e308\n")
-    expected = "time_s: expected a number above 0 and at most 1e+15, found '1e308'"
-    assert refusal_run_table(path) == f", line 2: {expected}"
+    for value in ("0", "-1", "nan", "inf", "many"):
+        path = table(tmp_path, ROW | rest, ROW | rest | {name: value})
+        assert refusal_run_table(path) == f", line 3: {name}: expected a number above 0, found {value!r}"
 
 
 @refusals("changed found")
@@ -368,26 +290,11 @@ def test_bad_cells_are_named_with_their_line(tmp_path: Path, changed: dict[str, 
     assert found in refusal_run_table(path)
 
 
-def test_a_setting_that_is_a_number_here_and_a_word_there_is_refused(tmp_path: Path) -> None:
-    path = table(tmp_path, ROW | {"mode": 1}, ROW | {"mode": "two"})
-    assert (
-        refusal_run_table(path, "mode")
-        == ", line 3: mode: expected a number, as in the rows before, found 'two'"
-    )
-
-
-@pytest.mark.parametrize(
-    ("content", "found"),
-    [
-        (b"", ": expected columns such as application, time_s and power_w, found an empty file"),
-        (b"application,time_s,power_w\n", ": expected a row for each run, found none"),
-        (b"application,time_s,power_w\na,1\n", ", line 2: expected 3 cells, found 2"),
-    ],
-)
-def test_bad_files_are_refused_in_a_sentence(tmp_path: Path, content: bytes, found: str) -> None:
-    path = tmp_path / "runs.csv"
-    path.write_bytes(content)
-    assert refusal_run_table(path).startswith(found)
+def test_a_setting_that_is_a_number_here_and_a_word_there_and_no_runs_are_refused(tmp_path: Path) -> None:
+    told = refusal_run_table(table(tmp_path, ROW | {"mode": 1}, ROW | {"mode": "two"}), "mode")
+    assert told == ", line 3: mode: expected a number, as in the rows before, found 'two'"
+    (tmp_path / "runs.csv").write_text("application,time_s,power_w\n")
+    assert refusal_run_table(tmp_path / "runs.csv") == ": expected a row for each run, found none"
 
 
 @given(st.text(st.sampled_from('ab012,.x"\n-e'), max_size=80))
@@ -402,14 +309,10 @@ def test_any_cells_bring_runs_or_a_sentence(tmp_path_factory: pytest.TempPathFac
         assert all(run.time_s > 0 and run.application for run in found)
 
 
-def make(tmp_path: Path, time_us: float) -> Dataset:
-    return import_source("aiwc2018", write_source(tmp_path / "s", runtimes=[runtime("gtx1080", 1, time_us)]))
-
-
 @pytest.mark.parametrize("name", ["records.parquet", "parts/records/lud.parquet"])
 def test_a_damaged_dataset_and_an_unfinished_build_stay(tmp_path: Path, name: str) -> None:
-    path = tmp_path / "out" / name
-    path.parent.mkdir(parents=True)
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"precious")
-    assert "expected no other dataset" in refusal(store, make(tmp_path, 1.0), tmp_path / "out")
+    assert "expected no other dataset" in refusal(store, made(run())[0], tmp_path)
     assert path.read_bytes() == b"precious"

@@ -37,7 +37,6 @@ OPTIONS = (
 ).split()
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PAGES = ("predict", "choose", "colocate", "simulate", "evaluate", "report", "characterize")
-SCHEMES = ("light", "dark")
 
 
 @pytest.fixture(scope="module")
@@ -106,43 +105,29 @@ def opened(browser: Any, path: Path, width: int = 1100, **how: Any) -> Iterator[
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_pages_have_no_serious_findings(browser: Any, folder: Path, forecast: object, name: str) -> None:
-    for scheme in SCHEMES:
+def test_pages_have_no_serious_findings_and_are_never_wider_than_the_screen(
+    browser: Any, folder: Path, forecast: object, name: str
+) -> None:
+    for scheme in ("light", "dark"):
         with opened(browser, folder / f"{name}.html", color_scheme=scheme) as page:
             found = axe.Axe().run(page).response["violations"]
-            serious = [
-                (each["id"], each["nodes"][0]["html"][:300])
-                for each in found
-                if each["impact"] in ("serious", "critical")
-            ]
-            assert serious == [], scheme
-
-
-@pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("width", [360, 800, 2560])
-def test_a_page_is_never_wider_than_the_screen(
-    browser: Any, folder: Path, forecast: object, name: str, width: int
-) -> None:
-    with opened(browser, folder / f"{name}.html", width) as page:
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+            serious = [each for each in found if each["impact"] in ("serious", "critical")]
+            assert [(each["id"], each["nodes"][0]["html"][:300]) for each in serious] == [], scheme
+    for width in (360, 800, 2560):
+        with opened(browser, folder / f"{name}.html", width) as page:
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_numbers_on_the_page_are_those_of_json(browser: Any, folder: Path, forecast: dict[str, Any]) -> None:
     with opened(browser, folder / "predict.html") as page:
-        rows = page.locator("tbody tr")
-        assert rows.count() == len(forecast["devices"])
-        shown = {
-            row.locator("th").inner_text(): (
-                float(row.locator("td").nth(0).get_attribute("data-v")),
-                row.locator("td").nth(0).inner_text(),
-                [float(each) for each in row.locator(".track").get_attribute("data-at").split()],
-            )
-            for row in rows.all()
-        }
+        rows = {row.locator("th").inner_text(): row for row in page.locator("tbody tr").all()}
+        assert len(rows) == len(forecast["devices"])
         for each in forecast["devices"]:
-            time_s, text, ends = shown[each["device"]]
-            assert (time_s, text) == (each["time_s"], format_seconds(each["time_s"]))
-            assert ends == [each["low_s"], each["time_s"], each["high_s"]]
+            time = rows[each["device"]].locator("td").nth(0)
+            assert float(time.get_attribute("data-v")) == each["time_s"]
+            assert time.inner_text() == format_seconds(each["time_s"])
+            ends = rows[each["device"]].locator(".track").get_attribute("data-at").split()
+            assert [float(end) for end in ends] == [each["low_s"], each["time_s"], each["high_s"]]
         warning = page.locator(".warnings").inner_text()
         assert all(each in warning for each in forecast["warnings"])
         assert "crosscast predict" in page.locator("footer").inner_text()
@@ -154,23 +139,22 @@ def values_in(page: Any) -> list[list[float]]:
     return [[float(each.get_attribute("data-v")) for each in row.locator("td[data-v]").all()] for row in rows]
 
 
-def test_schedules_and_slowdowns_are_those_of_json(browser: Any, folder: Path) -> None:
+def test_schedules_slowdowns_and_choices_are_those_of_json(browser: Any, folder: Path) -> None:
+    simulated, colocated, chosen = (
+        json.loads((folder / f"{name}.answer").read_text()) for name in ("simulate", "colocate", "choose")
+    )
     with opened(browser, folder / "simulate.html") as page:
-        (found,) = json.loads((folder / "simulate.answer").read_text())["results"]
+        (found,) = simulated["results"]
         names = "makespan_s average_bounded_slowdown mean_wait_s median_wait_s wait_p95_s utilisation".split()
         assert values_in(page)[0][:6] == [found[name] for name in names]
     with opened(browser, folder / "colocate.html") as page:
-        (mix,) = json.loads((folder / "colocate.answer").read_text())["shared"]
+        (mix,) = colocated["shared"]
         assert values_in(page) == [[each["slowdown"]["value"]] for each in mix["jobs"]]
-
-
-def test_a_choice_is_that_of_json(browser: Any, folder: Path) -> None:
-    chosen = json.loads((folder / "choose.answer").read_text())["choices"]
     with opened(browser, folder / "choose.html") as page:
         rows = page.locator("tbody tr.bold").all()
         shown = [[cell.inner_text() for cell in row.locator("th, td").all()] for row in rows]
         assert [(row[0], row[4]) for row in shown] == [
-            (each["configuration"]["device"], f"{each['power_w']:.1f}") for each in chosen
+            (each["configuration"]["device"], f"{each['power_w']:.1f}") for each in chosen["choices"]
         ]
 
 

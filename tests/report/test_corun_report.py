@@ -32,6 +32,7 @@ from support.corun_models import constant, made_jobs
 from support.golden import assert_printed
 from support.mixes import make_isolated_run, studied
 
+GOLDEN = Path(__file__).with_name("golden")
 LEVELS = tuple(
     Level(name, JobWork(Stressor(name, {}), 3), 0.2, rate, rate)
     for name, rate in (("low", 4e10), ("medium", 1e10), ("high", 5e9))
@@ -47,11 +48,8 @@ KNOWN = {
     "fairness_low": 0.5,
     "power_low_w": 61.0,
 }
-ISOLATED = IsolatedRun(
-    "gem", "tiny", "cpu-of-a-test", 0.25, runs=1200, power_w=40.0, memory_bytes=2048, features=KNOWN
-)
 PROFILE = CoRunProfile(
-    ISOLATED,
+    IsolatedRun("gem", "tiny", "cpu-of-a-test", 0.25, "{}", 1200, 40.0, 2048, KNOWN),
     "pocl:0",
     "A CPU [x]",
     StressorCalibration("pocl:0", 1 << 25, 1 << 27, LEVELS),
@@ -60,23 +58,13 @@ PROFILE = CoRunProfile(
 )
 
 
-def test_json_has_what_the_file_has_and_how_it_was_made() -> None:
-    found = json.loads(json.dumps(PROFILE.to_dict(), allow_nan=False))
-    assert (found["application"], found["time_s"], found["features"]) == ("gem", 0.25, KNOWN)
-    assert found["microbenchmarks"]["levels"]["high"]["bandwidth_bytes_per_s"] == 5e9
-    assert found["device"] == {"id": "pocl:0", "key": "cpu-of-a-test", "name": "A CPU [x]"}
-    assert found["notes"] == ["beside the stressor high: it hangs"]
-
-
 A, B = make_isolated_run("bfs"), make_isolated_run("cfd")
 
 
 def result(quantity: str, model: str = "process", **cells: Any) -> dict[str, Any]:
-    return {
-        "model": model, "baseline": model == "mean", "split": "leave-benchmark-out", "probes": 0,
-        "mix_size": None, "quantity": quantity, "rows": 1234, "mape": 0.0725, "coverage": 0.9, "worst": "cfd",
-        "worst_coverage": 0.75, "auc": None, **cells,
-    }  # fmt: skip
+    what = {"model": model, "baseline": model == "mean", "split": "leave-benchmark-out", "probes": 0}
+    scores = {"rows": 1234, "mape": 0.0725, "coverage": 0.9, "worst": "cfd", "worst_coverage": 0.75}
+    return {**what, "mix_size": None, "quantity": quantity, **scores, "auc": None, **cells}
 
 
 ERRORS = {
@@ -156,8 +144,7 @@ def colocation(
 
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_are_as_they_were(name: str, tmp_path: Path) -> None:
-    page = PAGES[name](tmp_path / "model").to_text()
-    assert_printed(page, Path(__file__).with_name("golden") / f"corun-{name}.txt")
+    assert_printed(PAGES[name](tmp_path / "model").to_text(), GOLDEN / f"corun-{name}.txt")
 
 
 @pytest.mark.parametrize(("longer_s", "share"), [(60_000.0, "less than 1 %"), (60.0, "38 %")])
@@ -168,46 +155,35 @@ def test_a_gain_is_not_written_as_none(longer_s: float, share: str, tmp_path: Pa
     assert "Gain: 45 s" in page
 
 
-def test_an_error_that_is_no_number_is_not_told() -> None:
+def test_an_error_that_is_no_number_is_not_told_and_json_has_how_a_profile_was_made() -> None:
     results = [result("slowdown"), result("time", mape=None, coverage=None)]
     lines = held_out_errors(structs.replace(CARD, errors={"level": 0.9, "results": results}))
     assert lines == ["Mean absolute error on held-out applications: slowdowns 7.25 %."]
+    found = json.loads(json.dumps(PROFILE.to_dict(), allow_nan=False))
+    assert (found["application"], found["time_s"], found["features"]) == ("gem", 0.25, KNOWN)
+    assert found["microbenchmarks"]["levels"]["high"]["bandwidth_bytes_per_s"] == 5e9
+    assert found["device"] == {"id": "pocl:0", "key": "cpu-of-a-test", "name": "A CPU [x]"}
+    assert found["notes"] == ["beside the stressor high: it hangs"]
 
 
-def printed_corun_studies(**changes: str) -> str:
+def test_all_studies_are_printed_and_those_that_could_not_be_made_are_said_once_a_reason() -> None:
     study = studied()
     assert study.studies is not None
-    return study_report(replace(study, studies=replace(study.studies, **changes))).to_text()
-
-
-def test_all_studies_are_printed() -> None:
-    text = printed_corun_studies()
+    text = study_report(study).to_text()
     for part in (
         "clusters of 30 mixes by fairness, LLC misses, L1 misses: mean silhouette",
         "time of mixes of 2 by features, leave-benchmark-out: MAPE",
         "power of mixes of 2 by features, random-80-20: MAPE",
-        "published combinations (",
         "time: mixes with a feature on their path through a decision tree of all that is known",
         "mixes of several sizes, leave-benchmark-out: MAPE",
-        "One predictor a size, as published: published-linear.",
         "times on cpu translated to other, each of 4 applications left out: MAPE",
         "Published: 7 to 9 % (an accuracy of 91 to 93 %)",
     ):
         assert part in text
     assert "Not studied" not in text
-
-
-def test_what_could_not_be_studied_is_said_once_a_reason() -> None:
     why = "the power of no mix is known"
-    text = printed_corun_studies(power=why, power_paths=why)
-    assert (
-        "Not studied: features for power, decision paths for power, as the power of no mix is known." in text
-    )
-
-
-def test_studies_are_in_json() -> None:
-    study = studied()
-    assert study.studies is not None
-    told: Any = replace(study, studies=replace(study.studies, sizes="of why")).to_dict()["studies"]
-    assert told["sizes"] == {"not_made": "of why"}
-    assert told["translations"][0]["to"] == "other"
+    lacking: Any = replace(study, studies=replace(study.studies, power=why, power_paths=why))
+    told = f"Not studied: features for power, decision paths for power, as {why}."
+    assert told in study_report(lacking).to_text()
+    assert lacking.to_dict()["studies"]["power"] == {"not_made": why}
+    assert lacking.to_dict()["studies"]["translations"][0]["to"] == "other"

@@ -1,25 +1,44 @@
-"""Figures: their axes, Kiviat figures, and a table of every figure of every evaluation and study."""
+"""Figures: their axes, those of evaluations, studies, schedules and verdicts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from crosscast.errors import InputError
+import crosscast
+from crosscast.cluster.experiment import Setup, run_experiment
+from crosscast.cluster.jobs import Jobs, Machine
+from crosscast.cluster.metrics import Steps, queue_length
+from crosscast.cluster.placements import Workload
+from crosscast.devices.roofline import Verdicts
 from crosscast.evaluation.relative.evaluation import evaluate_relative
 from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.prediction.relative.nichols2024 import PublishedMean
-from crosscast.profile import CATEGORIES, METRICS, Profile
-from crosscast.report import capture, configuration_figures, corun_evaluation, relative, time
-from crosscast.report.figures import WIDE, logarithmic_axis, new_figure, spread_axis, unit_axis
+from crosscast.profile import METRICS, Profile
+from crosscast.report import configuration_figures, corun_evaluation, relative, time
+from crosscast.report import schedule_figures as timeline
+from crosscast.report.figures import (
+    WIDE,
+    label_beside,
+    logarithmic_axis,
+    new_figure,
+    one_figure,
+    spread_axis,
+    unit_axis,
+)
 from crosscast.report.pictures import heading_of, save_figure, save_figures
-from crosscast.report.profiles import AXES, Axis, profiles_report, write_kiviat
+from crosscast.report.profiles import AXES, Axis, write_kiviat
+from crosscast.report.schedule_figures import gantt, placement_figure, queue_figure
+from crosscast.report.verdict import roofline_figures, verdicts_report
 from crosscast.studies import johnston2018, johnston2018_report
 from support.choices import chosen_study
+from support.cluster import schedule_of
+from support.commands import Command, Output
+from support.golden import assert_printed
 from support.johnston2018 import SMALL, made_up
 from support.mixes import studied
 from support.models import MeanModel, random_grid
@@ -43,13 +62,10 @@ def labels_of(axes: Any) -> list[str]:
     return [label.get_text() for place, label in ticks if low <= place <= high]
 
 
-@pytest.mark.parametrize(("greatest", "scale"), [(WIDE, "linear"), (WIDE * 1.01, "log")])
-def test_very_different_values_have_a_logarithmic_axis(greatest: float, scale: str) -> None:
-    axes = drawn(np.array([1.0, np.nan, greatest]), spread_axis)
-    assert (axes.get_xscale(), axes.get_yscale()) == (scale, "linear")
-
-
-def test_values_that_are_alike_have_labels_between_decades() -> None:
+def test_very_different_values_have_a_logarithmic_axis_and_others_labels_between_decades() -> None:
+    for greatest, scale in ((WIDE, "linear"), (WIDE * 1.01, "log")):
+        axes = drawn(np.array([1.0, np.nan, greatest]), spread_axis)
+        assert (axes.get_xscale(), axes.get_yscale()) == (scale, "linear")
     axes = drawn(np.array([0.9, 8.0]), logarithmic_axis)
     assert axes.get_xscale() == "log"
     assert labels_of(axes) == ["1", "1.5", "2", "3", "5", "7"]
@@ -58,109 +74,38 @@ def test_values_that_are_alike_have_labels_between_decades() -> None:
 
 ProfileMaker = Callable[..., Profile]
 
-LINEAR = Axis("opcode", "opcodes", "compute", 10, 30)
-LOGARITHMIC = Axis("unique_read_write_ratio", "read/write ratio", "memory", 1e-3, 1e3, True)
 
-
-@pytest.mark.parametrize(
-    ("least", "greatest", "labels"),
-    [
-        (12e9, 180e9, ["20 GB/s", "50 GB/s", "100 GB/s", "200 GB/s"]),
-        (2e9, 3e11, ["10 GB/s", "100 GB/s"]),
-    ],
-)
-def test_an_axis_with_a_unit_has_more_than_one_label(
-    least: float, greatest: float, labels: list[str]
-) -> None:
+def test_an_axis_with_a_unit_has_more_than_one_label() -> None:
     def scale(axes: Any, *_: object) -> None:
         axes.set_xscale("log")
         unit_axis(axes.xaxis, "B/s")
 
-    assert labels_of(drawn(np.array([least, greatest]), scale)) == labels
+    for ends, labels in (
+        ((12e9, 180e9), "20 GB/s, 50 GB/s, 100 GB/s, 200 GB/s"),
+        ((2e9, 3e11), "10 GB/s, 100 GB/s"),
+    ):
+        assert ", ".join(labels_of(drawn(np.array(ends), scale))) == labels
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-def test_a_picture_is_written(tmp_path: Path, make_profile: ProfileMaker, suffix: str) -> None:
-    path = tmp_path / f"kiviat.{suffix}"
-    write_kiviat([make_profile(), make_profile("scan", 1, unique_read_write_ratio=None)], path)
-    assert path.stat().st_size > 10_000
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_every_spoke_is_a_metric_of_its_category() -> None:
-    categories = {metric.name: metric.category for metric in METRICS}
-    assert [axis.category for axis in AXES] == [categories[axis.metric] for axis in AXES]
-
-
-def test_the_scale_is_written_in_the_picture(tmp_path: Path, make_profile: ProfileMaker) -> None:
+def test_a_kiviat_figure_is_written_with_its_scale(tmp_path: Path, make_profile: ProfileMaker) -> None:
     import matplotlib
 
+    path = tmp_path / "k.svg"
     with matplotlib.rc_context({"svg.fonttype": "none"}):
-        write_kiviat([make_profile()], tmp_path / "k.svg")
-    text = (tmp_path / "k.svg").read_text(encoding="utf-8")
-    assert "0 – 30" in text
-    assert "Each spoke runs from its least value" in text
+        write_kiviat([make_profile(), make_profile("scan", 1, unique_read_write_ratio=None)], path)
+    assert list(tmp_path.iterdir()) == [path]
+    text = path.read_text(encoding="utf-8")
+    assert "0 – 30" in text and "Each spoke runs from its least value" in text
+    categories = {metric.name: metric.category for metric in METRICS}
+    assert [axis.category for axis in AXES] == [categories[axis.metric] for axis in AXES]
+    assert ".png, .svg, .pdf, found 'k.bmp'" in refusal(write_kiviat, [], tmp_path / "k.bmp")
 
 
-@pytest.mark.parametrize(
-    ("axis", "value", "position"),
-    [
-        *((LINEAR, 20, 0.5), (LINEAR, 99, 1), (LINEAR, 0, 0), (LINEAR, None, None)),
-        *((LOGARITHMIC, 1, 0.5), (LOGARITHMIC, 1e9, 1), (LOGARITHMIC, 0, 0)),
-    ],
-)
-def test_a_value_has_its_position_on_its_scale_or_at_an_end(
-    axis: Axis, value: float | None, position: float | None
-) -> None:
-    assert axis.position(value) == (position if position is None else pytest.approx(position))
-
-
-def test_an_unknown_suffix_is_refused(tmp_path: Path, make_profile: ProfileMaker) -> None:
-    assert ".png, .svg, .pdf, found 'k.bmp'" in refusal(write_kiviat, [make_profile()], tmp_path / "k.bmp")
-
-
-def shown(*profiles: Profile) -> str:
-    return profiles_report(profiles, everything=True).to_text()
-
-
-def test_the_table_has_every_metric_in_its_category(make_profile: ProfileMaker) -> None:
-    text = shown(make_profile())
-    places = [text.index(f" {metric.name} ") for metric in METRICS]
-    assert places == sorted(places)
-    assert all(f"\n{category}\n" in text for category in CATEGORIES)
-
-
-def test_the_table_says_what_was_measured_and_how(make_profile: ProfileMaker) -> None:
-    text = shown(make_profile())
-    for fact in ("256 work-items in work-groups of 64", "in: float* 4 KiB", "reduce.cl", "clang 22 -DN=3"):
-        assert fact in text
-    assert "compile 11 ms, instrument 50 ms, run 1.5 s, CPU of the run 2.5 s, metrics 400 µs" in text
-
-
-def test_arguments_are_told_by_type_name_and_size(make_profile: ProfileMaker) -> None:
-    arguments = [
-        {"name": "a", "type": "float*", "kind": "global", "nbytes": 4096, "shape": [1024]},
-        {"name": "t", "type": "float*", "kind": "local", "nbytes": 64},
-        {"name": "n", "type": "int", "kind": "value", "value": 5},
-    ]
-    profile = make_profile()
-    text = shown(replace(profile, launch={**profile.launch, "arguments": arguments}))
-    assert "float* a (4 KiB), float* t (local, 64 B), int n = 5" in text
-
-
-def test_several_profiles_stand_side_by_side(make_profile: ProfileMaker) -> None:
-    text = shown(make_profile(opcode=11), make_profile("scan", 1, opcode=12))
-    row = next(line for line in text.splitlines() if " opcode " in line)
-    assert row.index("11") < row.index("12")
-    assert "scan 1" in text
-
-
-def test_a_timeline_of_microseconds_has_them_at_its_axis() -> None:
-    starts, seconds = np.array([0.0, 1e-4]), np.array([5e-5, 1e-4])
-    process: Any = SimpleNamespace(starts=starts, seconds=seconds, kernel_name=lambda row: "k")
-    figure = capture._timeline(process)
-    figure.canvas.draw()
-    assert "100 µs" in [text.get_text() for text in figure.axes[0].get_xticklabels()]
+def test_a_value_has_its_position_on_its_scale_or_at_an_end() -> None:
+    linear = Axis("opcode", "opcodes", "compute", 10, 30)
+    logarithmic = Axis("unique_read_write_ratio", "read/write ratio", "memory", 1e-3, 1e3, True)
+    assert [linear.position(value) for value in (20, 99, 0, None)] == [0.5, 1, 0, None]
+    assert [logarithmic.position(value) for value in (1, 1e9, 0)] == [pytest.approx(0.5), 1, 0]
 
 
 Drawn = Mapping[str, Any]
@@ -168,38 +113,35 @@ Drawn = Mapping[str, Any]
 OF_LARGE_STUDIES = ("machines", "johnston2018")
 
 GENERIC = "frontier methods curve repeats"
-LEFT_OUT = "left-out-time left-out-slowdown left-out-power"
 
 
-def of_times() -> Drawn:
-    models = [MeanModel(), MeanModel("worse", shift=5.0)]
-    return time.evaluation_figures(evaluate_time(random_grid(), models, "leave-application-out", probes=(2,)))
-
-
-def of_relative() -> Drawn:
-    vectors = made_vectors(applications=4)
-    return relative.evaluation_figures(evaluate_relative(vectors, [PublishedMean()], "leave-kernel-out"))
-
-
-def of_johnston() -> Drawn:
-    return johnston2018_report.study_figures(johnston2018.reproduce(made_up(), preset=SMALL))
-
-
+MODELS = [MeanModel(), MeanModel("worse", shift=5.0)]
 CASES: Mapping[str, tuple[Callable[[], Drawn], str]] = {
     "time": (
-        of_times,
-        " ".join(
-            f"leave-application-out-2-probes-{name}" for name in "models predicted errors coverage".split()
+        lambda: time.evaluation_figures(
+            evaluate_time(random_grid(), MODELS, "leave-application-out", probes=(2,))
         ),
+        " ".join(f"leave-application-out-2-probes-{n}" for n in "models predicted errors coverage".split()),
     ),
-    "relative": (of_relative, "models"),
+    "relative": (
+        lambda: relative.evaluation_figures(
+            evaluate_relative(made_vectors(applications=4), [PublishedMean()], "leave-kernel-out")
+        ),
+        "models",
+    ),
     "configuration": (lambda: configuration_figures.evaluation_figures(chosen_study()), GENERIC),
-    "corun": (lambda: corun_evaluation.evaluation_figures(studied().evaluation), LEFT_OUT),
+    "corun": (
+        lambda: corun_evaluation.evaluation_figures(studied().evaluation),
+        "left-out-time left-out-slowdown left-out-power",
+    ),
     "machines": (
         lambda: configuration_figures.evaluation_figures(chosen_study(both=True)),
         " ".join(f"{machine}/{name}" for machine in ("node", "lonely") for name in GENERIC.split()),
     ),
-    "johnston2018": (of_johnston, " ".join(f"figure-{name}" for name in "1 2 3 4 5 5-real-time 6".split())),
+    "johnston2018": (
+        lambda: johnston2018_report.study_figures(johnston2018.reproduce(made_up(), preset=SMALL)),
+        " ".join(f"figure-{name}" for name in "1 2 3 4 5 5-real-time 6".split()),
+    ),
 }
 
 
@@ -223,5 +165,166 @@ def test_figures_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     figure = new_figure(1, 1)
     assert "figures: cannot write" in refusal(save_figure, figure, tmp_path / "missing" / "a.png")
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match=r"^figures: cannot make the folder"):
-        save_figures({"a": figure}, tmp_path / "file" / "below")
+    told = refusal(save_figures, {"a": figure}, tmp_path / "file" / "below")
+    assert told.startswith("figures: cannot make the folder")
+
+
+ROWS = [(100.0, 100.0, 140.0, 2), (100.0, 100.0, 160.0, 1), (110.0, 160.0, 200.0, 4)]
+
+
+def test_a_timeline_has_a_rectangle_a_job_and_a_panel_a_machine() -> None:
+    schedule = schedule_of(ROWS, machine=[0, 1, 0], sizes=(4, 2))
+    figure: Any = gantt(schedule, "made up", to_s=100.0)
+    panels = figure.axes[:2]
+    corners = [[path.get_extents().bounds for path in axes.collections[0].get_paths()] for axes in panels]
+    # Left, bottom, width, height: seconds since the first submission, and processors.
+    assert corners[0] == [(0.0, 0.0, 40.0, 2.0), (60.0, 0.0, 40.0, 4.0)]
+    assert corners[1] == [(0.0, 0.0, 60.0, 1.0)]
+    assert [axes.get_ylim() for axes in panels] == [(0.0, 4.0), (0.0, 2.0)]
+    assert panels[1].get_xlabel() == "time since the first submission, seconds"
+    assert figure.get_suptitle() == "made up"
+
+
+def test_users_with_the_most_work_have_colours_and_names_and_others_are_grey() -> None:
+    figure: Any = gantt(schedule_of(ROWS, user=[0, 0, 2]), "made up", colour="user", to_s=100.0)
+    first, second, third = figure.axes[0].collections[0].get_facecolor().tolist()
+    assert first == second != third
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["user cyd", "user ada"]
+    rows = [(0.0, float(place), float(place + 1), 1) for place in range(12)]
+    schedule = schedule_of(rows, user=[0] * 12)
+    jobs = replace(schedule.jobs, user=np.arange(12), users=tuple("abcdefghijkl"))
+    figure = gantt(replace(schedule, jobs=jobs), "made up", colour="user", to_s=20.0)
+    assert figure.legends[0].get_texts()[-1].get_text() == "4 others"
+    assert len({tuple(face) for face in figure.axes[0].collections[0].get_facecolor().tolist()}) == 9
+
+
+def test_a_window_shows_its_jobs_only_and_what_it_cannot_show_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    schedule = schedule_of(ROWS)
+    figure: Any = gantt(schedule, "made up", from_s=45.0, to_s=55.0)
+    assert len(figure.axes[0].collections[0].get_paths()) == 1
+    assert figure.axes[0].get_xlim() == (45.0, 55.0)
+    late = refusal(gantt, schedule, "late", from_s=200.0, to_s=300.0)
+    assert late == "timeline: expected jobs from 3.333 min to 5 min, found none"
+    users = refusal(gantt, schedule, "anonymous", colour="user", to_s=100.0)
+    assert users == "colour: expected jobs with users, found none"
+    monkeypatch.setattr(timeline, "MOST_JOBS", 2)
+    assert "jobs: expected at most 2 from " in refusal(gantt, schedule, "many", to_s=100.0)
+
+
+def test_a_queue_is_a_line_of_steps_for_each_policy_with_a_colour_of_its_own() -> None:
+    length = queue_length(schedule_of(ROWS))
+    lines = {"easy": length, "fcfs": length}
+    both, limited = (
+        queue_figure(each, "made up", origin_s=100.0, from_s=0.0, to_s=100.0, limit="budget")
+        for each in (lines, {"budget": length} | lines)
+    )
+    first, second = both.axes[0].lines
+    assert first.get_drawstyle() == "steps-post"
+    assert np.asarray(first.get_xdata()).tolist() == [0.0, 10.0, 60.0, 100.0]
+    assert np.asarray(first.get_ydata()).tolist() == [0.0, 1.0, 0.0, 0.0]
+    names = [text.get_text() for text in both.legends[0].get_texts()]
+    assert names == ["easy (at most 1)", "fcfs (at most 1)"]
+    # The same beside a limit as without one.
+    limit, *beside = (line.get_color() for line in limited.axes[0].lines)
+    assert beside == [first.get_color(), second.get_color()]
+    assert limit not in beside
+
+
+def test_a_very_long_queue_keeps_its_extremes_and_very_different_ones_are_both_seen() -> None:
+    count = np.where(np.arange(100_000) % 2 == 0, 3, 5)
+    count[54_321] = 999
+    lines = {"easy": Steps(np.arange(100_000.0), count)}
+    figure: Any = queue_figure(lines, "made up", origin_s=0.0, from_s=0.0, to_s=99_999.0)
+    line = figure.axes[0].lines[0]
+    assert len(line.get_xdata()) < 10_000
+    assert (line.get_ydata().min(), line.get_ydata().max()) == (3, 999)
+    at = float(line.get_xdata()[line.get_ydata().argmax()])
+    assert at * 3600 == pytest.approx(54_321, abs=30)
+    lines = {name: Steps(np.array([0.0]), np.array([jobs])) for name, jobs in (("short", 2), ("long", 5000))}
+    figure = queue_figure(lines, "made up", origin_s=0.0, from_s=0.0, to_s=9.0)
+    assert figure.axes[0].get_yscale() == "symlog"
+
+
+def test_placements_have_bars_with_intervals_and_the_least_makespan() -> None:
+    run_s = np.array([[8.0, 2.0], [3.0, 6.0]])
+    jobs = Jobs(np.arange(1, 3), np.zeros(2), np.ones(2, dtype=np.int64), run_s, run_s)
+    machines = (Machine("a", 3), Machine("b", 2, has_gpu=True))
+    types = Workload(jobs, machines, np.array([True, False]), run_s, run_s)
+    found = run_experiment(types, Setup(("user", "exact"), 50, [1, 2]))
+    figure: Any = placement_figure(found, "made up")
+    left, right = ([bar.get_width() for bar in axes.patches] for axes in figure.axes)
+    assert left == [each.makespan_s.value for each in found.results]
+    assert right == [each.average_bounded_slowdown.value for each in found.results]
+    assert found.least_makespan_s is not None
+    *_, interval, least = sorted(figure.axes[0].lines, key=lambda line: line.get_linestyle() != "-")
+    assert least.get_xdata()[0] == found.least_makespan_s.value
+    assert tuple(interval.get_xdata()) == found.results[1].makespan_s.interval
+    assert "95 % over 2 seeds" in figure.get_suptitle()
+
+
+BODIES = {"scale": "2.5f * a[i]", "copy": "a[i]", "square": "a[i] * a[i]"}
+SIGNATURE = "(__global const float *a, __global float *b)"
+SOURCE = "".join(
+    f"kernel void {name}{SIGNATURE} {{ int i = get_global_id(0); b[i] = {body}; }}\n"
+    for name, body in BODIES.items()
+)
+KERNELS = tuple(BODIES)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kernels")
+    (folder / "several.cl").write_text(SOURCE)
+    launches = "".join(f'[[launch]]\nkernel = "{name}"\n' for name in KERNELS)
+    arguments = '[[arg]]\ntype = "float"\nlength = 4096\n' * 2
+    path = folder / "several.toml"
+    path.write_text(f'source = "several.cl"\nglobal = [4096]\nlocal = [64]\n{arguments}{launches}')
+    return path
+
+
+def test_verdicts_of_several_kernels_and_of_one_are_as_they_were(file: Path) -> None:
+    """Sentences stand under their own kernel, tables of all under none; one verdict comes first."""
+    found = crosscast.explain(file, devices=["gtx1080", "rtx4090"])
+    several, one = (verdicts_report(Verdicts(found.verdicts[:count])).to_text() for count in (6, 1))
+    assert_printed(f"{several}\n{one}", Path(__file__).with_name("golden") / "verdicts.txt")
+
+
+def test_forecasts_of_several_kernels_have_a_table_and_a_heading_each(capsys: Output, file: Path) -> None:
+    lines = Command.of("predict").text(capsys, file, "--devices", "gtx1080,titanx").splitlines()
+    assert lines[0] == "In short"
+    labels = [f"{file.stem} {name}" for name in KERNELS]
+    assert [" ".join(line.split()[:2]) for line in lines[2:5]] == labels
+    for name, label in zip(KERNELS, labels, strict=True):
+        heading = lines.index(label)
+        assert lines[heading + 1].startswith(f"{name} on ")
+        assert lines[lines.index(f"Times of {label}") - 1] == ""
+        assert heading < lines.index(f"Times of {label}")
+    assert f"{file.stem}: all {len(KERNELS)} kernels, {len(KERNELS)} launches" in lines
+
+
+def test_every_kernel_is_drawn_or_said_not_to_be(file: Path) -> None:
+    found = crosscast.explain(file, devices=["gtx1080"])
+    figure = roofline_figures(found.verdicts)["roofline"]
+    drawn = {each.get_text() for each in figure.axes[0].texts}
+    without = heading_of(figure).partition("without floating-point operations: ")[2].rstrip(".").split(", ")
+    assert drawn | set(without) == set(KERNELS)
+    assert not drawn & set(without)
+
+
+def test_labels_never_overlap() -> None:
+    from matplotlib.text import Text as Drawn
+
+    exponents: list[tuple[float, float]] = np.random.default_rng(0).uniform(-3, 3, (24, 2)).round(1).tolist()
+    figure, axes = one_figure(8.0, 5.4)
+    axes.set(xscale="log", yscale="log", xlim=(1e-4, 1e4), ylim=(1e-4, 1e4))
+    label_beside(axes, [(f"kernel {place}", (10.0**x, 10.0**y)) for place, (x, y) in enumerate(exponents)])
+    figure.draw_without_rendering()
+    # Of the text alone: the extent of an annotation has its line in it.
+    boxes = sorted((Drawn.get_window_extent(each) for each in axes.texts), key=lambda box: box.y0)
+    assert len(boxes) == len(exponents)
+    assert all(below.y1 <= above.y0 for below, above in pairwise(boxes))
+    names = sorted(axes.texts, key=lambda each: -Drawn.get_window_extent(each).y0)
+    heights = [10.0 ** exponents[int(each.get_text().split()[1])][1] for each in names]
+    assert heights == sorted(heights, reverse=True)

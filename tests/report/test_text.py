@@ -1,22 +1,40 @@
-"""Reports as text, Markdown, JSON and a page; devices and measurements as reports."""
+"""Reports as text and pages: devices, measurements, profiles, and evaluations of relative performance."""
 
 import io
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
+from msgspec import structs
 
+import crosscast
+from crosscast import Kernel
+from crosscast.data.fields import TableRow
+from crosscast.evaluation.relative.evaluation import evaluate_relative
 from crosscast.measure.inventory import Entry
 from crosscast.measure.measurement import Measurement
 from crosscast.measure.processes import Answer
 from crosscast.measure.sensors import SensorAvailability
+from crosscast.prediction.relative.nichols2024 import PublishedMean
+from crosscast.profile import METRICS, Profile
 from crosscast.report.dataset import devices_report, measurement_report
 from crosscast.report.document import Drawing, Figure, Heading, Report, Table, Text
+from crosscast.report.profile_summary import summary_of
+from crosscast.report.profiles import profiles_report
+from crosscast.report.relative import evaluation_report, forecasts_report, held_out_errors, training_report
+from crosscast.studies.nichols2024 import study_report
+from support.full_launch import full_launch
 from support.golden import assert_printed
 from support.refusals import refusal
+from support.vectors import made_vectors, relative_study, trained
+
+GOLDEN = Path(__file__).with_name("golden")
 
 
 class Terminal(io.StringIO):
@@ -48,7 +66,7 @@ REPORT = Report(
 
 
 def test_names_on_the_left_and_numbers_on_the_right_are_as_they_were() -> None:
-    assert_printed(REPORT.to_text(), Path(__file__).with_name("golden") / "report.txt")
+    assert_printed(REPORT.to_text(), GOLDEN / "report.txt")
 
 
 def test_headings_are_bold_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,51 +107,37 @@ def test_a_page_is_written_whole(tmp_path: Path) -> None:
     assert "page: cannot write" in refusal(REPORT.write_html, tmp_path / "missing" / "page.html")
 
 
-def entry(name: str, *sensors: SensorAvailability, **facts: Any) -> Entry:
-    handle = SimpleNamespace(id=name, name=f"the {name}", type="cpu", compute_units=4)
-    known = {"clock_hz": None, "l2_bytes": None, "memory_bytes": 1 << 30, **facts}
-    return Entry(handle, known, sensors, {"cycles": "no such counter", "page_faults": None})  # type: ignore[arg-type]
-
-
-def printed(*entries: Entry) -> list[str]:
-    return devices_report(entries).to_text().splitlines()
-
-
-def test_a_row_a_device_with_what_is_known() -> None:
+def test_devices_with_what_is_known_and_why_sensors_do_not_work_are_as_they_were() -> None:
+    """Each reason is given once with the devices that it holds for."""
     working = SensorAvailability("rapl", works=True, reason=None)
-    lines = printed(entry("pocl:0", working, clock_hz=2.6e9, l1_bytes=32 << 10), entry("pocl:1"))
-    assert lines[0].split() == "id name type units clock L1 L2 L3 memory sensors".split()
-    assert lines[1].split() == "pocl:0 the pocl:0 cpu 4 2.6 GHz 32 KiB 1 GiB rapl".split()
-    assert lines[2].split() == "pocl:1 the pocl:1 cpu 4 1 GiB none".split()
-
-
-def test_each_reason_is_given_once_with_the_devices_it_holds_for() -> None:
     broken = SensorAvailability("rapl", works=False, reason="rapl: root alone may read it")
-    lines = printed(entry("pocl:0", broken), entry("pocl:0/1", broken))
-    assert lines[3:] == [
-        "pocl:0, pocl:0/1: rapl: root alone may read it",
-        "CPU counters cycles: no such counter",
-        "CPU counters page_faults: work",
+    entries = [
+        Entry(
+            SimpleNamespace(id=name, name=f"the {name}", type="cpu", compute_units=4),  # type: ignore[arg-type]
+            TableRow({"clock_hz": None, "l2_bytes": None, "memory_bytes": 1 << 30, **facts}),
+            tuple(sensors),
+            {"cycles": "no such counter", "page_faults": None},
+        )
+        for name, sensors, facts in (
+            ("pocl:0", [working], {"clock_hz": 2.6e9, "l1_bytes": 32 << 10}),
+            ("pocl:1", [broken], {}),
+            ("pocl:1/1", [broken], {}),
+            ("pocl:2", [], {}),
+        )
     ]
+    assert_printed(devices_report(entries).to_text(), GOLDEN / "devices.txt")
 
 
 CELL = {"application": "sums", "size": "tiny", "device": "cpu", "configuration": "{}", "repeat": 0}
 
 
-def answer(repeat: int = 0, energy_j: float | None = None, **session: Any) -> Answer:
+def answer(repeat: int = 0, energy_j: float | None = None, note: str = "", **session: Any) -> Answer:
     """What a process of ten runs of two kernels says."""
     cell = {**CELL, "repeat": repeat}
+    run = {"invocations": 2, "transfer_s": 5e-4, "host_s": 2e-2}
     records = [
-        {
-            **cell,
-            "kernel": kernel,
-            "run": run,
-            "invocations": 2,
-            "time_s": [scale * 1e-3, scale * 3e-3],
-            "transfer_s": 5e-4,
-            "host_s": 2e-2,
-        }
-        for run in range(10)
+        {**cell, **run, "kernel": kernel, "run": number, "time_s": [scale * 1e-3, scale * 3e-3]}
+        for number in range(10)
         for kernel, scale in (("add", 1), ("shift", 2))
     ]
     sensed = {**cell, "sensor": "rapl", "domain": "package-0", "energy_j": energy_j, "duration_s": 2.5}
@@ -141,30 +145,14 @@ def answer(repeat: int = 0, energy_j: float | None = None, **session: Any) -> An
         "session": {**cell, "kernels": '["add", "shift"]', "runs": 10, "loop_s": 3.0, **session},
         "records": records,
         "energy": [] if energy_j is None else [{**sensed, "runs": 10, "samples": 25}],
-        "notes": [],
+        "notes": [note] if note else [],
     }
     return msgspec.convert(said, Answer)
 
 
-def printed_measurement(*answers: Answer) -> str:
-    return measurement_report(Measurement.of("pocl:0", "a CPU", answers)).to_text()
-
-
-def test_kernels_are_summarized_over_all_processes() -> None:
-    found = Measurement.of("pocl:0", "a CPU", [answer(0), answer(1)])
-    assert {kernel.kernel: (kernel.runs, kernel.invocations) for kernel in found.kernels} == {
-        "add": (20, 40),
-        "shift": (20, 40),
-    }
-    assert {kernel.kernel: kernel.mean_s for kernel in found.kernels} == {
-        "add": pytest.approx(2e-3),
-        "shift": pytest.approx(4e-3),
-    }
-
-
 def test_the_object_holds_everything_and_is_json() -> None:
-    answers = [answer(0, energy_j=7.0), answer(1, energy_j=8.0)]
-    shown = json.loads(json.dumps(Measurement.of("pocl:0", "a CPU", answers).to_dict(), allow_nan=False))
+    found = Measurement.of("pocl:0", "a CPU", [answer(0, energy_j=7.0), answer(1, energy_j=8.0)])
+    shown = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert shown["device"] == {"id": "pocl:0", "key": "cpu", "name": "a CPU"}
     assert (shown["transfer_median_s"], shown["host_median_s"]) == (5e-4, 2e-2)
     assert len(shown["records"]) == 40
@@ -173,20 +161,140 @@ def test_the_object_holds_everything_and_is_json() -> None:
     assert [session["repeat"] for session in shown["sessions"]] == [0, 1]
 
 
-def test_doubts_and_notes_are_warnings() -> None:
-    doubtful = answer(loop_s=0.5)
-    doubtful["notes"] = ["the sensor went away"]
-    found = Measurement.of("pocl:0", "a CPU", [doubtful])
-    assert any("10 runs, fewer than 50" in warning for warning in found.warnings)
-    assert any("less than 2 s" in warning for warning in found.warnings)
-    assert found.warnings[-1] == "the sensor went away"
-    assert "warning: the sensor went away\n" in printed_measurement(doubtful)
+def test_times_a_run_transfers_energy_doubts_and_notes_are_as_they_were() -> None:
+    answers = [answer(energy_j=7.0), answer(1, 8.0, "the sensor went away", loop_s=0.5)]
+    report = measurement_report(Measurement.of("pocl:0", "a CPU", answers))
+    assert_printed(report.to_text(), GOLDEN / "measurement.txt")
 
 
-def test_people_see_times_a_run_transfers_and_energy() -> None:
-    text = printed_measurement(answer(energy_j=7.0))
-    assert text.startswith("sums on pocl:0 (a CPU)\nkernel")
-    assert text.splitlines()[2].split() == "add 10 20 2 ms 2 ms 2 ms 2 ms 0.0 %".split()
-    assert "copies 500 us a run; whole run on the host 20 ms" in text.replace("µ", "u")
-    assert "energy 0.7 J a run (rapl package-0, 25 samples in 2.5 s)" in text
-    assert "over the runs of one process" in text
+ProfileMaker = Callable[..., Profile]
+
+
+@pytest.fixture
+def full(make_profile: ProfileMaker) -> Profile:
+    amounts = {"total_instruction_count": 13_107_200, "work_items": 32_768, "local_accesses": 1_015_808}
+    profile = make_profile(min_ipt=380, max_ipt=440, median_ipt=400.0, **amounts)
+    return replace(profile, launch=full_launch())
+
+
+def lines(profile: Profile) -> dict[str, str]:
+    return dict(summary_of(profile))
+
+
+def changed(profile: Profile, part: str, value: Any = None) -> Profile:
+    launch = {name: each for name, each in profile.launch.items() if name != part}
+    return replace(profile, launch=launch if value is None else {**launch, part: value})
+
+
+def characterized(body: str) -> Profile:
+    source = f"kernel void k(global float *a, global int *b) {{ size_t i = get_global_id(0); {body} }}"
+    args = [np.zeros(16384, np.float32), np.zeros(16384, np.int32)]
+    kernel = Kernel.from_source(source, "k")
+    return crosscast.characterize(kernel, global_size=256, local_size=64, args=args)
+
+
+def test_lines_and_tables_of_profiles_are_as_they_were(full: Profile, make_profile: ProfileMaker) -> None:
+    """Tables of several profiles stand side by side; what was not counted of one is a dash."""
+    text = "".join(f"{name:<13}{text}\n" for name, text in summary_of(full))
+    assert_printed(text, GOLDEN / "profile-summary.txt")
+    arguments = [
+        {"name": "a", "type": "float*", "kind": "global", "nbytes": 4096, "shape": [1024]},
+        {"name": "t", "type": "float*", "kind": "local", "nbytes": 64},
+        {"name": "n", "type": "int", "kind": "value", "value": 5},
+    ]
+    scan = changed(make_profile("scan", 1, opcode=12), "arguments", arguments)
+    text = profiles_report([full, scan], everything=True).to_text()
+    assert_printed(text + profiles_report([scan]).to_text(), GOLDEN / "profile-tables.txt")
+    own = profiles_report([full], everything=True).to_text()
+    assert [line for line in own.splitlines() if len(line) > 120] == []
+    places = [text.index(f" {metric.name} ") for metric in METRICS]
+    assert places == sorted(places)
+    alone = profiles_report([make_profile()], everything=True).to_text()
+    assert not [word for word in ("sub-groups", "geometry", "Bytes from memory") if word in alone]
+
+
+def test_what_was_not_counted_has_no_line(full: Profile) -> None:
+    for part, names in {
+        "sub_groups": {"coalescing", "SIMD", "atomics"},
+        "access_patterns": {"neighbours"},
+        "reuse": {"reuse"},
+        "geometry": {"occupancy"},
+        "path": {"path"},
+        "host": {"host"},
+        "work": {"bytes", "local memory"},
+    }.items():
+        assert set(lines(full)) - set(lines(changed(full, part))) == names
+    assert lines(changed(full, "distinct_bytes"))["bytes"] == "2.49 MB, 76 B a work-item"
+
+
+def test_a_profile_of_an_older_version_has_what_its_metrics_tell(make_profile: ProfileMaker) -> None:
+    profile = make_profile()
+    assert set(lines(profile)) == {"work", "divergence"}
+    text = profiles_report([profile]).to_text()
+    assert "Coalescing" not in text and "Reuse" not in text
+    assert summary_of(replace(profile, metrics=dict.fromkeys(profile.metrics), launch={})) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("a[i] = i;", "100 %; 4 sectors a write; 1 line of 128 B"),
+        ("a[32 * i] = i;", "12.5 %; 32 sectors a write; 32 lines of 128 B"),
+        ("a[i] = b[0];", "100 %; 1 sector a read, 4 a write; 1 line of 128 B"),
+        ("a[i] = b[8 * i];", "22.2 %; 32 sectors a read, 4 a write; 4.5 lines of 128 B"),
+    ],
+)
+def test_coalescing_is_bytes_over_those_of_sectors(body: str, text: str) -> None:
+    assert lines(characterized(body))["coalescing"] == text
+
+
+FEW = made_vectors(applications=4, kernels=1)
+
+
+def test_tables_of_a_study_and_a_card_are_as_they_were() -> None:
+    assert_printed(study_report(relative_study()).to_text(), GOLDEN / "relative.txt")
+    card = trained().card
+    assert_printed(training_report(card, Path("rpv")).to_text(), GOLDEN / "relative-training.txt")
+    of_kernels = structs.replace(card, errors={**card.errors, "protocol": "leave-kernel-out"})
+    assert "Each kernel was left out in turn" in training_report(of_kernels, Path("rpv")).to_text()
+    without = structs.replace(card, errors={})
+    assert held_out_errors(without) == []
+    assert "published-linear, trained on made up" in training_report(without, Path("rpv")).to_text()
+
+
+def test_only_the_published_split_is_called_a_leak_and_that_of_machines_counts_known_work() -> None:
+    told = {"published": "a look-up table", "leave-machine-out": "what is new is the device that counts"}
+    for split in ("published", "leave-application-out", "leave-machine-out"):
+        text = evaluation_report(evaluate_relative(FEW, [PublishedMean()], split)).to_text()
+        assert {name for name, words in told.items() if words in text} == {split} & told.keys()
+
+
+def shown(count: int, relative_to: str | None = None) -> list[str]:
+    model = trained()
+    forecast = model.predict(made_vectors().observations.rows(np.arange(count)), relative_to=relative_to)
+    return [line.rstrip() for line in forecasts_report([forecast], model.card).to_text().splitlines()]
+
+
+def test_devices_are_in_the_order_of_their_times() -> None:
+    lines = shown(1, "cpu")
+    order = trained().predict(made_vectors().observations.rows(np.array([0]))).in_order(0)
+    assert tuple(line.split()[0] for line in lines[2:5]) == order
+    own = next(line for line in lines[2:5] if line.startswith("cpu"))
+    assert own.split()[1:4] == ["1", "itself", "1.00×"]
+    assert f"Recommended: {order[0]}, the fastest with a probability of" in lines[6]
+
+
+def test_of_many_runs_each_has_a_line() -> None:
+    assert sum(line.startswith("Recommended: ") for line in shown(12)) == 12
+    lines = shown(13)
+    assert not any(line.startswith("Recommended: ") for line in lines)
+    assert sum(line.startswith("app0") for line in lines) == 13
+    assert lines[0].split()[:4] == ["run", "counted", "on", "recommended"]
+
+
+def test_a_device_that_is_more_often_the_fastest_than_the_first_is_named() -> None:
+    found = trained().predict(made_vectors().observations.rows(np.array([0])))
+    second = found.in_order(0)[1]
+    fastest = np.where(np.array(found.devices) == second, 0.7, 0.15)[None]
+    text = forecasts_report([replace(found, fastest=fastest)], trained().card).to_text()
+    assert f"{second} is more likely to be (70 %)." in text

@@ -81,6 +81,7 @@ TEXTS: dict[str, str | bytes] = {
     "sheet-broken.toml": "device = ",
     "file": "",
     "taken/mine.txt": "mine",
+    "trace/trace-7-0.jsonl": "",
     "empty/": "",
 }
 """Contents by name, or of a name with a slash at its end, an empty folder."""
