@@ -1,7 +1,6 @@
 """Verdicts: what bounds a kernel on a device, against cases whose answer is known, and laws of limits."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +12,12 @@ from hypothesis import strategies as st
 import crosscast
 from crosscast.device import Device
 from crosscast.devices.catalogue import catalogue, device_named, device_of
-from crosscast.devices.launch_work import LaunchWork, amounts_of
+from crosscast.devices.launch_work import LaunchWork
 from crosscast.devices.limits import BOUNDS, Bound
 from crosscast.devices.roofline import Verdict, verdict_of, verdicts_of
-from crosscast.errors import InputError
 from crosscast.profile import Profile
 from support.examples import examples
+from support.refusals import refusal
 
 GPU = device_named("gtx1080")
 CPU = device_named("i7-6700k")
@@ -167,9 +166,7 @@ def test_loads_that_depend_on_each_other_wait_for_memory(device: Device, step_s:
     assert found.limits_s["latency"] == pytest.approx(steps * step_s, rel=0.15)
     assert "2,000 loads that wait for each other take" in found.text
     assert found.advice[0] == "several independent chains of loads in a work-item"
-
-
-def test_loads_of_one_address_are_hits() -> None:
+    # Those of one address are hits.
     found = verdict(profile("chase", 1, np.zeros(1 << 20, np.int32), np.int32(20000), local=1))
     assert found.limits_s["latency"] == pytest.approx(20000 * 28 / GPU.numbers["clock_hz"], rel=0.2)
 
@@ -224,17 +221,22 @@ def test_atomics_on_real_numbers_at_one_address_take_turns_across_all_units() ->
 
 def test_where_the_profile_has_no_counts_widths_are_estimated(large_add: Profile) -> None:
     old = replace(large_add, launch={}, instructions={})
-    found = verdict(old)
-    assert found.bound == "memory"
-    assert found.amounts.flops is None
-    assert found.amounts.unique_bytes == pytest.approx(12 << 20)
-    assert any("no count of floating-point operations" in each for each in found.notes)
+    for device in (GPU, replace(GPU, type="")):
+        found = verdict(old, device)
+        assert (found.bound, found.amounts.flops) == ("memory", None)
+        assert found.amounts.unique_bytes == pytest.approx(12 << 20)
+        assert any("no count of floating-point operations" in each for each in found.notes)
+    nothing = replace(old, metrics={**old.metrics, "total_instruction_count": 0})
+    assert verdict(nothing).limits_s["compute"] == 0
+    table = verdicts_of([old, nothing], [GPU, CPU])
+    assert table.columns()["device"] == ["gtx1080", "i7-6700k"] * 2
+    assert set(table.plain_columns()["bound"]) <= set(BOUNDS)
+    lacking = replace(old, metrics={**old.metrics, "total_memory_footprint": None})
+    assert "profile of add: expected the metrics " in refusal(verdicts_of, [lacking], [GPU])
 
 
-def test_double_precision_is_said(large_add: Profile) -> None:
-    made = profile("twice", 64, np.ones(64))
-    amounts = amounts_of(made)
-    assert amounts is not None
+def test_double_precision_is_said() -> None:
+    amounts = verdict(profile("twice", 64, np.ones(64))).amounts
     assert (amounts.flops, amounts.double_share) == (64, 1)
     found = verdict_of(replace(amounts, operations=1e12, issued=1e12, work_items=1e9, work_groups=1e6), GPU)
     assert any("double precision" in each for each in found.notes)
@@ -247,11 +249,6 @@ def test_functions_of_doubles_take_what_doubles_take(key: str, bound: Bound) -> 
     assert any("no floating-point operations but mathematical functions" in each for each in found.notes)
     cheaper = ("cheaper mathematical functions (native_, half_)", "single precision, where it suffices")
     assert (found.advice[:2] == cheaper) is (bound == "compute")
-
-
-def test_a_profile_of_no_instructions_has_a_verdict(large_add: Profile) -> None:
-    made = replace(large_add, metrics={**large_add.metrics, "total_instruction_count": 0}, launch={})
-    assert verdict(made).limits_s["compute"] == 0
 
 
 def test_it_says_that_caches_decide_where_they_do(large_matmul: Profile) -> None:
@@ -275,15 +272,11 @@ def test_each_limit_that_is_close_has_its_time_in_the_sentence(bound: Bound, lar
 
 
 def test_every_device_of_the_catalogue_with_the_numbers_gets_a_verdict(large_add: Profile) -> None:
-    amounts = amounts_of(large_add)
-    assert amounts is not None
-    judged = 0
-    for row in catalogue().values():
-        device = device_of(row)
-        if {"peak_flop_per_s", "bandwidth_bytes_per_s", "clock_hz"} <= device.numbers.keys():
-            assert verdict_of(amounts, device).text.endswith(".")
-            judged += 1
-    assert judged >= 50
+    amounts = verdict(large_add).amounts
+    needed = {"peak_flop_per_s", "bandwidth_bytes_per_s", "clock_hz"}
+    judged = [device for device in map(device_of, catalogue().values()) if needed <= device.numbers.keys()]
+    assert len(judged) >= 50
+    assert all(verdict_of(amounts, device).text.endswith(".") for device in judged)
 
 
 @pytest.mark.parametrize("name", ["peak_flop_per_s", "bandwidth_bytes_per_s", "clock_hz"])
@@ -309,69 +302,34 @@ def test_doubles_are_compared_with_the_rate_of_doubles(large_matmul: Profile, ke
     numbers = {name: value for name, value in device.numbers.items() if name != "peak_fp64_flop_per_s"}
     without = verdict_of(replace(amounts, double_share=1.0), replace(device, numbers=numbers))
     assert without.limits_s["compute"] == pytest.approx(double.limits_s["compute"], rel=0.1)
+    packed = verdict_of(replace(amounts, half_share=1.0), device_named("a100-sxm-80gb"))
+    assert packed.limits_s["compute"] == pytest.approx(1e14 / (4 * 19.5e12), rel=0.01)
 
 
 def test_doubles_of_an_unknown_architecture_have_the_measured_share(large_matmul: Profile) -> None:
     numbers = {"compute_units": 8, "clock_hz": 1e9, "peak_flop_per_s": 1e12, "bandwidth_bytes_per_s": 5e10}
-    device = replace(device_named("gtx1080"), key="other", series="other", vendor="Other", numbers=numbers)
-    device = replace(device, measured={"fp32_flop_per_s": 8e11, "fp64_flop_per_s": 2e10})
+    measured = {"fp32_flop_per_s": 8e11, "fp64_flop_per_s": 2e10}
+    device = replace(GPU, key="other", series="other", vendor="Other", numbers=numbers, measured=measured)
     amounts = replace(verdict(large_matmul, device).amounts, flops=1e12, double_share=1.0)
     assert verdict_of(amounts, device).limits_s["compute"] == pytest.approx(40, rel=0.01)
 
 
-def test_halves_are_compared_with_the_rate_of_packed_halves(large_matmul: Profile) -> None:
-    amounts = replace(verdict(large_matmul, GPU).amounts, flops=1e14, half_share=1.0)
-    found = verdict_of(amounts, device_named("a100-sxm-80gb"))
-    assert found.limits_s["compute"] == pytest.approx(1e14 / (4 * 19.5e12), rel=0.01)
-
-
-def test_a_profile_without_a_metric_is_refused(large_add: Profile) -> None:
-    metrics = {**large_add.metrics, "total_memory_footprint": None}
-    with pytest.raises(InputError, match=r"profile of add: expected the metrics .*, found some missing"):
-        verdicts_of([replace(large_add, metrics=metrics)], [GPU])
-
-
-def test_a_table_has_a_row_for_each(make_profile: Callable[..., Profile]) -> None:
-    found = verdicts_of([make_profile(), make_profile("k2")], [GPU, CPU])
-    assert found.columns()["device"] == ["gtx1080", "i7-6700k"] * 2
-    assert set(found.plain_columns()["bound"]) <= set(BOUNDS)
-
-
-def test_a_device_of_an_unknown_type_gets_a_verdict(large_add: Profile) -> None:
-    assert verdict(large_add, replace(GPU, type="")).bound == "memory"
-
-
-amount = st.floats(1.0, 1e13)
+amount, share = st.floats(1.0, 1e13), st.floats(0, 1)
+AMOUNTS = (
+    "operations issued unique_bytes accessed_bytes work_items longest first_bytes line_bytes sector_bytes "
+    "written_bytes reads accesses path path_loads wavefronts atomics"
+)
 amounts = st.builds(
     LaunchWork,
     kernel=st.just("k"),
-    operations=amount,
-    issued=amount,
-    doubles=st.floats(0, 1e13),
+    instructions=st.just({}) | st.fixed_dictionaries({"fp": share, "alu": share}),
     flops=st.none() | st.floats(0, 1e13),
-    double_share=st.floats(0, 1),
-    half_share=st.floats(0, 1),
-    function_elements=st.floats(0, 1e12),
-    unique_bytes=amount,
-    accessed_bytes=amount,
-    local_bytes=st.floats(0, 1e12),
-    work_items=amount,
     work_groups=st.floats(1, 1e6),
-    longest=amount,
     imbalance=st.floats(1, 100),
     barriers=st.floats(0, 100),
-    branch_entropy=st.floats(0, 1),
-    instructions=st.just({}) | st.fixed_dictionaries({"fp": st.floats(0, 1), "alu": st.floats(0, 1)}),
-    first_bytes=amount,
-    line_bytes=amount,
-    sector_bytes=amount,
-    written_bytes=amount,
-    reads=amount,
-    accesses=amount,
-    path=amount,
-    path_loads=amount,
-    wavefronts=amount,
-    atomics=amount,
+    **dict.fromkeys(AMOUNTS.split(), amount),
+    **dict.fromkeys(("double_share", "half_share", "branch_entropy"), share),
+    **dict.fromkeys(("doubles", "function_elements", "local_bytes"), st.floats(0, 1e12)),
 ).map(lambda made: replace(made, half_share=made.half_share * (1 - made.double_share)))
 devices = st.sampled_from([GPU, CPU, device_named("h100-sxm"), device_named("epyc-9654")])
 more = st.floats(1.01, 1e4)
@@ -381,19 +339,15 @@ def scaled(device: Device, factor: float, *names: str) -> Device:
     return replace(device, numbers={k: v * factor if k in names else v for k, v in device.numbers.items()})
 
 
-@pytest.mark.parametrize(
-    ("name", "bound"),
-    [
-        ("bandwidth_bytes_per_s", "memory"),
-        ("peak_flop_per_s", "compute"),
-        ("launch_overhead_s", "launch"),
-        *((name, None) for name in ("clock_hz", "l2_bytes", "l3_bytes")),
-    ],
-)
+BOUND_OF = {"bandwidth_bytes_per_s": "memory", "peak_flop_per_s": "compute", "launch_overhead_s": "launch"}
+
+
+@pytest.mark.parametrize("name", [*BOUND_OF, "clock_hz", "l2_bytes", "l3_bytes"])
 @given(amounts, devices, more)
-def test_a_better_number_lowers_limits_and_never_makes_its_own_the_bound(
-    name: str, bound: str | None, work: LaunchWork, device: Device, factor: float
+def test_a_better_number_lowers_limits_and_is_no_new_bound(
+    name: str, work: LaunchWork, device: Device, factor: float
 ) -> None:
+    bound = BOUND_OF.get(name)
     device = replace(device, numbers={**device.numbers, "launch_overhead_s": 1e-5})
     before = verdict_of(work, device)
     after = verdict_of(work, scaled(device, 1 / factor if bound == "launch" else factor, name))
@@ -403,74 +357,50 @@ def test_a_better_number_lowers_limits_and_never_makes_its_own_the_bound(
 
 
 @given(amounts, devices, more)
-def test_more_bytes_never_lead_away_from_memory(work: LaunchWork, device: Device, factor: float) -> None:
-    before = verdict_of(work, device)
-    names = ("unique_bytes", "first_bytes", "line_bytes", "sector_bytes", "written_bytes")
-    after = verdict_of(replace(work, **{name: getattr(work, name) * factor for name in names}), device)
-    assert before.bound != "memory" or after.bound == "memory"
-
-
-@given(amounts, devices)
-def test_verdicts_are_sentences_and_the_bound_takes_longest(work: LaunchWork, device: Device) -> None:
+def test_verdicts_are_sentences_and_more_bytes_stay_with_memory(
+    work: LaunchWork, device: Device, factor: float
+) -> None:
     found = verdict_of(work, device)
     assert found.limits_s[found.bound] == max(found.limits_s.values())
-    assert found.text.endswith(".")
-    assert all(note.endswith(".") for note in found.notes)
+    assert all(sentence.endswith(".") for sentence in (found.text, *found.notes))
     assert found.advice
     assert found.to_dict()["bound"] == found.bound
-
-
-def value_of(number: str, prefix: str) -> float:
-    exponents = {"n": -9, "µ": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12}
-    return float(number) * 10.0 ** exponents[prefix]
+    names = ("unique_bytes", "first_bytes", "line_bytes", "sector_bytes", "written_bytes")
+    after = verdict_of(replace(work, **{name: getattr(work, name) * factor for name in names}), device)
+    assert found.bound != "memory" or after.bound == "memory"
 
 
 @given(amounts, devices)
 def test_the_bytes_of_a_sentence_over_its_bandwidth_are_its_time(work: LaunchWork, device: Device) -> None:
-    others = (
-        "operations",
-        "issued",
-        "doubles",
-        "flops",
-        "longest",
-        "path",
-        "path_loads",
-        "reads",
-        "wavefronts",
-    )
-    none: dict[str, Any] = dict.fromkeys(("atomics", *others), 0.0)
+    others = "operations issued doubles flops longest path path_loads reads wavefronts atomics"
+    none: dict[str, Any] = dict.fromkeys(others.split(), 0.0)
     found = verdict_of(replace(work, **none, unique_bytes=work.unique_bytes + 1e8), device)
     assume(found.limits_s["memory"] < 60)
     assert found.bound == "memory"
-    figures = re.search(
-        r"memory.*: ([\d.e+]+) (\w?)B.* at ([\d.]+) (\w?)B/s.* take about ([\d.]+) (\w?)s, its", found.text
-    )
+    text = r"memory.*: ([\d.e+]+) (\w?)B.* at ([\d.]+) (\w?)B/s.* take about ([\d.]+) (\w?)s, its"
+    figures = re.search(text, found.text)
     assert figures is not None
-    parts = figures.groups()
-    moved, rate, time_s = (value_of(parts[i], parts[i + 1]) for i in (0, 2, 4))
+    scale = {"n": 1e-9, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+    moved, rate, time_s = (float(figures[i]) * scale[figures[i + 1]] for i in (1, 3, 5))
     assert moved / rate == pytest.approx(time_s, rel=0.02)
 
 
-@given(
-    kind=st.sampled_from(["add", "strided", "total", "chase"]),
-    log_items=st.integers(6, 17),
-    log_local=st.integers(5, 8),
-    step=st.integers(1, 32),
-)
+@given(st.sampled_from(["add", "strided", "total", "chase"]), *map(st.integers, (6, 5, 1), (17, 8, 32)))
 @examples(20, fast=6)
 def test_no_forecast_is_below_the_limits_by_more_than_its_doubt(
     kind: str, log_items: int, log_local: int, step: int
 ) -> None:
     items, local = 1 << log_items, 1 << min(log_local, log_items)
     size = items if kind in ("add", "chase") else items * step
-    arguments: list[Any] = [floats(size), floats(items), floats(items)]
-    if kind == "strided":
-        arguments = [floats(size), floats(size), np.int32(step)]
-    elif kind == "total":
-        arguments = [floats(size), floats(items), np.int32(size)]
-    elif kind == "chase":
-        arguments = [far_successors(size), np.int32(size)]
-    made = profile(kind, 1 if kind == "chase" else items, *arguments, local=1 if kind == "chase" else local)
+    arguments: dict[str, list[Any]] = {
+        "add": [floats(size) for _ in range(3)],
+        "strided": [floats(size), floats(size), np.int32(step)],
+        "total": [floats(size), floats(items), np.int32(size)],
+        "chase": [far_successors(size), np.int32(size)],
+    }
+    if kind == "chase":
+        items = local = 1
+    made = profile(kind, items, *arguments[kind], local=local)
     judged = [GPU, device_named("h100-sxm"), CPU, device_named("epyc-9654")]
     forecast = crosscast.predict(made, devices=judged)
     for device, high in zip(judged, forecast.high[0], strict=True):

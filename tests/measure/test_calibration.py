@@ -15,6 +15,7 @@ from crosscast.measure import calibration, campaign
 from crosscast.prediction.named_models import models_for, named_models
 from crosscast.prediction.time.joining import joined
 from crosscast.tuning.ranking import model_for
+from support.commands import Command, Output
 from support.refusals import refusal, refusals
 from support.streams import times_of_streams
 
@@ -32,18 +33,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_any_beginning_of_the_order_has_as_many_applications_as_it_can() -> None:
     order = calibration.order()
     assert len(set(order)) == len(order) == 42
-    for start in (0, 14, 28):
-        assert len({name for name, _ in order[start : start + 14]}) == 14
+    assert all(len({name for name, _ in order[start : start + 14]}) == 14 for start in (0, 14, 28))
     assert [size for _, size in order[::14]] == list(calibration.SIZES)
 
 
-@pytest.mark.parametrize("name", ["", "a b", "../x", "é", "gtx1080", "launch-times"])
-def test_names_that_cannot_be_a_devices(name: str) -> None:
-    assert "name: expected" in refusal(calibration.check_name, name)
-    calibration.check_name("my.gpu")  # As crosscast calibrate --minutes 0 stores it
-
-
 def test_a_model_that_was_not_calibrated_is_not_replaced(home: Path) -> None:
+    calibration.check_name("my.gpu")  # As crosscast calibrate --minutes 0 stores it
     crosscast.load_model("launch-times").save(home / "models" / "mine")
     assert "not taken" in refusal(calibration.check_name, "mine")
 
@@ -61,13 +56,8 @@ def test_a_calibration_answers_only_where_it_or_its_device_is_named(home: Path) 
     assert names("gtx1080", "mine")[:2] == ["mine", "launch-times"]
     assert [named for named, _ in models_for("mine", "time")] == [None]
 
-
-def test_variants_are_ranked_by_the_model_of_a_calibrated_device_where_it_is_named(home: Path) -> None:
-    base = crosscast.load_model("launch-times")
-    device = Device("mine", "A CPU", type="cpu")
-    joined(base, times_of_streams(base, device, 1.0))[0].save(home / "models" / "mine")
-
     def known(*devices: str) -> set[str]:
+        """Devices of the model that ranks variants."""
         model: Any = model_for(None, devices)[0]
         return {each.key for each in model.devices}
 
@@ -94,22 +84,16 @@ def test_too_little_time_is_said(home: Path) -> None:
 
 
 @refusals("words said")
-def test_wrong_words_are_one_sentence(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["calibrate", *words]) == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
+def test_wrong_words_are_one_sentence(words: list[str], said: str, capsys: Output) -> None:
+    assert said in Command.of("calibrate").refusal(capsys, *words)
 
 
-def test_a_data_folder_that_cannot_be_written_is_said_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_folder_that_cannot_be_written_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
-    assert main(["calibrate", "--device", "pocl:0"]) == 2
-    assert "cannot write into the folder" in capsys.readouterr().err
+    assert "cannot write into the folder" in Command.of("calibrate").refusal(capsys, "--device", "pocl:0")
 
 
 def test_what_was_measured_is_fitted_kept_and_predicted_with(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,9 +119,7 @@ def test_what_was_measured_is_fitted_kept_and_predicted_with(monkeypatch: pytest
 
 
 @pytest.mark.system
-def test_this_machine_joins_and_is_predicted(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_this_machine_joins_and_is_predicted(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
     """Six applications at tiny, by the command, as a person would."""
     monkeypatch.setattr(calibration, "order", lambda: tuple((name, "tiny") for name in SIX))
     assert main(["calibrate", "--minutes", "3", "--name", "here"]) == 0

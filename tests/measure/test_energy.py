@@ -1,10 +1,8 @@
 """Sensors that count at any moment, watches over them, and what regions read of them."""
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import astuple
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -29,9 +27,9 @@ from crosscast.measure.sensors import (
     sensors,
 )
 from support.processes import wait_until
-from support.refusals import refusal, refusals
+from support.refusals import refusals
 
-BUS_ID = "0000:65:00.0"
+BUS_ID, ABSENT = "0000:65:00.0", "0000:66:00.0"
 
 
 class NVMLError(Exception):
@@ -40,58 +38,38 @@ class NVMLError(Exception):
         self.value = value
 
 
-class Gpu(ModuleType):
-    """A library with one GPU whose answers come from iterators; a number there is an error."""
+def never(code: int) -> Iterator[Any]:
+    return iter(lambda: NVMLError(code), None)
 
-    NVMLError = NVMLError
 
-    def __init__(self, energy_mj: Iterator[Any], power_mw: Iterator[Any], init_error: int = 0) -> None:
-        super().__init__("pynvml")
-        self.energy_mj, self.power_mw, self.init_error = energy_mj, power_mw, init_error
-        self.found: list[tuple[str, str]] = []
+def install(
+    patch: pytest.MonkeyPatch, energy: Iterator[Any], power: Iterator[Any], error: int = 0, gpus: int = 1
+) -> list[str]:
+    """Let NVIDIA's library answer from iterators, in which errors are raised; return what it is asked for."""
+    asked: list[str] = []
 
-    def nvmlInit(self) -> None:  # noqa: N802
-        if self.init_error:
-            raise NVMLError(self.init_error)
-
-    def nvmlDeviceGetHandleByPciBusId(self, bus_id: str) -> str:  # noqa: N802
-        self.found.append(("bus id", bus_id))
-        if bus_id != BUS_ID:
-            raise NVMLError(6)
-        return "gpu 0"
-
-    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:  # noqa: N802
-        self.found.append(("uuid", uuid))
-        return "gpu 0"
-
-    def nvmlDeviceGetTotalEnergyConsumption(self, handle: str) -> Any:  # noqa: N802
-        return self.answer(handle, self.energy_mj)
-
-    def nvmlDeviceGetPowerUsage(self, handle: str) -> Any:  # noqa: N802
-        return self.answer(handle, self.power_mw)
-
-    def answer(self, handle: str, values: Iterator[Any]) -> Any:
-        assert handle == "gpu 0"
+    def answer(values: Iterator[Any]) -> Any:
         value = next(values)
         if isinstance(value, NVMLError):
             raise value
         return value
 
+    def find(device: str) -> int:
+        asked.append(device)
+        return int(answer(iter([NVMLError(6) if device == ABSENT else 0])))
 
-def forever(value: Any) -> Iterator[Any]:
-    return iter(lambda: value, object())
-
-
-def never(code: int) -> Iterator[Any]:
-    return forever(NVMLError(code))
-
-
-def install(
-    monkeypatch: pytest.MonkeyPatch, energy_mj: Iterator[Any], power_mw: Iterator[Any], init_error: int = 0
-) -> Gpu:
-    gpu = Gpu(energy_mj, power_mw, init_error)
-    monkeypatch.setitem(sys.modules, "pynvml", gpu)
-    return gpu
+    library: Any = ModuleType("pynvml")
+    library.NVMLError = NVMLError
+    library.nvmlInit = lambda: answer(iter([NVMLError(error) if error else None]))
+    library.nvmlDeviceGetHandleByPciBusId = find
+    library.nvmlDeviceGetHandleByUUID = lambda uuid: find(f"UUID {uuid}")
+    library.nvmlDeviceGetTotalEnergyConsumption = lambda handle: answer(energy)
+    library.nvmlDeviceGetPowerUsage = lambda handle: answer(power)
+    library.nvmlDeviceGetCount = lambda: gpus
+    library.nvmlDeviceGetHandleByIndex = lambda index: index
+    library.nvmlDeviceGetUUID = lambda handle: f"GPU-{handle}"
+    patch.setitem(sys.modules, "pynvml", library)
+    return asked
 
 
 RANGE_UJ = 262_143_328_850
@@ -124,7 +102,7 @@ class Slow:
 
 
 def between(
-    sensor: Any, change: Callable[[], object], clock: Callable[[], float] = time.monotonic
+    sensor: Any, change: Callable[[], object] = str, clock: Callable[[], float] = time.monotonic
 ) -> tuple[Reading, ...]:
     """What a watch sees of a sensor while something happens, or the fault that it notes."""
     notes: list[str] = []
@@ -137,28 +115,23 @@ def between(
     return found
 
 
-def nothing() -> None:
-    pass
-
-
 # NVIDIA GPUs
 
 
 def test_the_energy_counter_is_read_in_joules(monkeypatch: pytest.MonkeyPatch) -> None:
     # The first reading is the trial whether there is a counter.
-    install(monkeypatch, iter([0, 5_000_000, 5_250_000]), never(3))
-    (reading,) = between(NvmlSensor(BUS_ID), nothing, at(0.0, 7.0, 8.5))
-    assert reading.domain == "gpu"
+    asked = install(monkeypatch, iter([0, 5_000_000, 5_250_000, 0]), never(3))
+    (reading,) = between(NvmlSensor(BUS_ID), clock=at(0.0, 7.0, 8.5))
     assert reading.energy_j == pytest.approx(250)
-    assert (reading.duration_s, reading.samples, reading.times_s) == (1.5, 2, (0.0, 1.5))
+    assert (reading.domain, reading.duration_s, reading.samples) == ("gpu", 1.5, 2)
+    NvmlSensor("GPU-12345678-0000")
+    assert asked == [BUS_ID, "UUID GPU-12345678-0000"]
 
 
 @pytest.mark.parametrize("counter", [True, False])
-def test_a_counter_that_says_the_same_again_is_one_sample_and_steady_power_is_several(
-    monkeypatch: pytest.MonkeyPatch, counter: bool
-) -> None:
+def test_a_value_that_a_counter_repeats_is_one_sample(monkeypatch: pytest.MonkeyPatch, counter: bool) -> None:
     energies = (i // 4 * 1000 for i in count()) if counter else never(13)
-    install(monkeypatch, energies, forever(70_000))
+    install(monkeypatch, energies, iter(lambda: 70_000, None))
     watch = Watch(Slow(NvmlSensor(BUS_ID), 0.001), [])
     wait_until(lambda: len(watch._samples) >= 12)
     (reading,) = watch.readings()
@@ -187,49 +160,34 @@ def test_a_card_without_counter_has_its_power_integrated(steps: list[tuple[float
     assert (sensor.domains, sensor.interval_s) == (("gpu-1",), 0.1)
 
 
-def test_a_gpu_is_found_by_bus_id_or_by_uuid(monkeypatch: pytest.MonkeyPatch) -> None:
-    gpu = install(monkeypatch, count(), count())
-    NvmlSensor(BUS_ID)
-    NvmlSensor("GPU-12345678-0000")
-    assert gpu.found == [("bus id", BUS_ID), ("uuid", "GPU-12345678-0000")]
+LOST = r"the GPU is lost: .* \(NVML error 15\)"
 
 
 @pytest.mark.parametrize(
-    ("values", "complaint"),
-    [
-        ((0, 5, 5), "stood still"),
-        ((0, 5, 4), "the energy counter was set back"),
-        ((0, 5, NVMLError(15)), r"the GPU is lost: .* \(NVML error 15\)"),
-    ],
+    ("last", "complaint"),
+    [(5, "stood still"), (4, "the energy counter was set back"), (NVMLError(15), LOST)],
 )
-def test_a_counter_that_does_not_rise_or_goes_away_is_a_fault(
-    monkeypatch: pytest.MonkeyPatch, values: tuple[Any, ...], complaint: str
-) -> None:
-    install(monkeypatch, iter(values), never(3))
+def test_a_counter_that_stops_is_a_fault(monkeypatch: pytest.MonkeyPatch, last: Any, complaint: str) -> None:
+    install(monkeypatch, iter((0, 5, last)), never(3))
     with pytest.raises(SensorFault, match=complaint):
-        between(NvmlSensor(BUS_ID), nothing)
+        between(NvmlSensor(BUS_ID))
 
 
 @pytest.mark.parametrize(
-    ("energy", "power", "init_error", "device", "complaint"),
+    ("answers", "device", "complaint"),
     [
-        (count(), count(), 9, BUS_ID, r"the NVIDIA driver is not loaded \(NVML error 9\)"),
-        (count(), count(), 777, BUS_ID, r"code 777 \(NVML error 777\)"),
-        (never(3), never(3), 0, "0000:66:00.0", "there is no NVIDIA GPU with this PCI bus id"),
-        (never(3), never(3), 0, BUS_ID, "this GPU measures neither energy nor power"),
+        ((count(), count(), 9), BUS_ID, r"the NVIDIA driver is not loaded \(NVML error 9\)"),
+        ((count(), count(), 777), BUS_ID, r"code 777 \(NVML error 777\)"),
+        ((never(3), never(3)), ABSENT, "there is no NVIDIA GPU with this PCI bus id"),
+        ((never(3), never(3)), BUS_ID, "this GPU measures neither energy nor power"),
         # It says nothing about counters, and is not taken for a missing one.
-        (never(4), count(), 0, BUS_ID, "this user may not read the GPU"),
+        ((never(4), count()), BUS_ID, "this user may not read the GPU"),
     ],
 )
 def test_a_gpu_that_cannot_be_read_says_why(
-    monkeypatch: pytest.MonkeyPatch,
-    energy: Iterator[Any],
-    power: Iterator[Any],
-    init_error: int,
-    device: str,
-    complaint: str,
+    monkeypatch: pytest.MonkeyPatch, answers: tuple[Any, ...], device: str, complaint: str
 ) -> None:
-    install(monkeypatch, energy, power, init_error)
+    install(monkeypatch, *answers)
     with pytest.raises(EnvironmentFault, match=f"^nvml: {complaint}"):
         NvmlSensor(device)
 
@@ -262,31 +220,13 @@ def test_the_real_library_has_a_reason_where_there_is_no_gpu() -> None:
 
 
 def test_every_package_and_every_part_is_a_domain(tmp_path: Path) -> None:
-    make_zone(tmp_path, "intel-rapl:1", "package-1", 5)
-    make_zone(tmp_path, "intel-rapl:0", "package-0", 5)
-    make_zone(tmp_path, "intel-rapl:0:0", "core", 5)
-    make_zone(tmp_path, "intel-rapl:0:1", "dram", 5)
-    make_zone(tmp_path, "intel-rapl:10", "psys", 5)
+    names = {"1": "package-1", "0": "package-0", "0:0": "core", "0:1": "dram", "10": "psys"}
+    for zone, name in names.items():
+        make_zone(tmp_path, f"intel-rapl:{zone}", name, 5)
     make_zone(tmp_path, "intel-rapl-mmio:0", "package-0", 5)
     (tmp_path / "intel-rapl").mkdir()
-    assert RaplSensor(tmp_path).domains == (
-        "package-0",
-        "package-0/core",
-        "package-0/dram",
-        "package-1",
-        "psys",
-    )
-
-
-def test_each_watch_begins_anew_also_after_a_fault(tmp_path: Path) -> None:
-    energy = make_zone(tmp_path, "intel-rapl:0", "package-0", 9_000_000)
-    sensor = RaplSensor(tmp_path)
-    with pytest.raises(SensorFault, match="which is no wrap-around"):
-        between(sensor, lambda: energy.write_text("0"))
-    for end_uj in (2_000_000, 5_000_000):
-        (reading,) = between(sensor, partial(energy.write_text, str(end_uj)))
-    assert reading.energy_j == pytest.approx(3)
-    assert reading.samples == 2
+    found = RaplSensor(tmp_path).domains
+    assert found == ("package-0", "package-0/core", "package-0/dram", "package-1", "psys")
 
 
 def test_a_counter_that_wraps_around_goes_on(tmp_path: Path) -> None:
@@ -332,19 +272,16 @@ def test_an_interval_is_half_a_range_at_1_kw(tmp_path: Path, range_uj: int | Non
 
 
 @pytest.mark.parametrize("range_uj", [RANGE_UJ, None])
-def test_a_counter_that_was_set_back_stays_a_fault(tmp_path: Path, range_uj: int | None) -> None:
+def test_a_counter_that_was_set_back_is_a_fault_until_it_begins(tmp_path: Path, range_uj: int | None) -> None:
     energy = make_zone(tmp_path, "intel-rapl:0", "package-0", 50_000_000, range_uj)
     sensor = RaplSensor(tmp_path)
     energy.write_text("0")
     for _ in range(2):
         with pytest.raises(SensorFault, match="went back from 50000000 to 0, which is no wrap-around"):
             sensor.read_j()
-
-
-def test_counters_that_stand_still_are_a_fault(tmp_path: Path) -> None:
-    make_zone(tmp_path, "intel-rapl:0", "package-0", 12345)
-    with pytest.raises(SensorFault, match="rapl: the counters stood still for 2 s"):
-        between(RaplSensor(tmp_path), nothing, at(0.0, 1.0, 3.0))
+    for end_uj in (2_000_000, 5_000_000):
+        (reading,) = between(sensor, partial(energy.write_text, str(end_uj)))
+    assert reading.energy_j == pytest.approx(3)
 
 
 def test_a_file_that_holds_something_else_is_named_and_stops_the_waiting(tmp_path: Path) -> None:
@@ -362,43 +299,27 @@ def test_a_file_that_holds_something_else_is_named_and_stops_the_waiting(tmp_pat
     assert "intel-rapl:0:0/energy_uj failed: invalid literal" in notes[0]
 
 
-def test_a_zone_that_may_not_be_read_is_left_out_and_said_if_it_is_the_only_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_zone(tmp_path, "intel-rapl:0", "package-0", 0)
-    make_zone(tmp_path, "intel-rapl:0:0", "core", 0)
-    deny(monkeypatch, "intel-rapl:0:0")
-    assert RaplSensor(tmp_path).domains == ("package-0",)
-    deny(monkeypatch, "intel-rapl:0")
-    with pytest.raises(EnvironmentFault, match="intel-rapl:0/energy_uj may be read by root only"):
-        RaplSensor(tmp_path)
-
-
-def deny(monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
-    """Refuse to read a counter, as Linux does to others than root; the tests may run as root."""
-    read_text = Path.read_text
+def test_a_zone_that_may_not_be_read_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    denied = [make_zone(tmp_path, "intel-rapl:0:0", "core", 0)]
+    package, read_text = make_zone(tmp_path, "intel-rapl:0", "package-0", 0), Path.read_text
 
     def refuse(file: Path) -> str:
-        if file.name == "energy_uj" and file.parent.name == zone:
+        """As Linux does to others than root; the tests may run as root."""
+        if file in denied:
             raise PermissionError(13, "Permission denied")
         return read_text(file)
 
     monkeypatch.setattr(Path, "read_text", refuse)
+    assert RaplSensor(tmp_path).domains == ("package-0",)
+    denied.append(package)
+    with pytest.raises(EnvironmentFault, match="intel-rapl:0/energy_uj may be read by root only"):
+        RaplSensor(tmp_path)
 
 
 # Recordings
 
 
 HEADER = "domain,time_s,energy_j\n"
-
-
-class Clock:
-    """A clock that is set by hand."""
-
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def write(folder: Path, text: str) -> Path:
@@ -408,33 +329,24 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_it_tells_the_energy_between_two_samples_until_it_ends(tmp_path: Path) -> None:
-    clock = Clock()
     path = write(tmp_path, HEADER + "gpu,50,7\nhost,50,0\ngpu,51,17\ngpu,52,37\nhost,60,5\n")
-    sensor = ReplaySensor(path, clock)
+    sensor = ReplaySensor(path, at(0.0, 1000.0, 1001.5, 2000.0, 2001.5, 2003.5))
     assert sensor.domains == ("gpu", "host")
     for _ in range(2):
         # Each time that it begins, the recording does.
         sensor.begin()
-        clock.now += 1.5
         assert sensor.read_j() == pytest.approx((10 + 20 / 2, 5 * 1.5 / 10))
-    clock.now += 2
     with pytest.raises(SensorFault, match="ends after 2 s"):
         sensor.read_j()
 
 
-def test_what_is_recorded_replays_the_same(tmp_path: Path) -> None:
-    clock = Clock()
-    first = ReplaySensor(write(tmp_path, HEADER + "gpu,0,0.1\ngpu,900,3000.1\n"))
-    record(first, 0.05, tmp_path / "copy.csv")
-    second = ReplaySensor(tmp_path / "copy.csv", clock)
-    clock.now += 0.03
-    assert second.read_j()[0] == pytest.approx(0.1, rel=0.05)
-
-
-def test_what_is_gone_cannot_be_recorded(tmp_path: Path) -> None:
+def test_what_is_recorded_replays_the_same_unless_it_ends_before(tmp_path: Path) -> None:
+    copy = tmp_path / "copy.csv"
     with pytest.raises(SensorFault, match="ends after"):
-        record(ReplaySensor(write(tmp_path, HEADER + "gpu,0,0\ngpu,0.001,1\n")), 0.01, tmp_path / "copy.csv")
-    assert not (tmp_path / "copy.csv").exists()
+        record(ReplaySensor(write(tmp_path, HEADER + "gpu,0,0\ngpu,0.001,1\n")), 0.01, copy)
+    assert not copy.exists()
+    record(ReplaySensor(write(tmp_path, HEADER + "gpu,0,0.1\ngpu,900,3000.1\n")), 0.05, copy)
+    assert ReplaySensor(copy, at(0.0, 0.03)).read_j()[0] == pytest.approx(0.1, rel=0.05)
 
 
 @refusals("text complaint")
@@ -449,8 +361,7 @@ def test_a_bad_recording_is_refused_in_one_sentence(tmp_path: Path, text: str, c
 
 
 def test_a_watch_reads_at_both_ends_and_in_between_and_then_no_more(tmp_path: Path) -> None:
-    sensor = ReplaySensor(write(tmp_path, HEADER + "gpu,0,0\ngpu,900,900\n"))
-    watch = Watch(Slow(sensor, 0.001), [])
+    watch = Watch(Slow(ReplaySensor(write(tmp_path, HEADER + "gpu,0,0\ngpu,900,900\n")), 0.001), [])
     wait_until(lambda: len(watch._samples) >= 5)
     (reading,) = watch.readings()
     assert reading.samples == len(reading.times_s) >= 6
@@ -461,24 +372,12 @@ def test_a_watch_reads_at_both_ends_and_in_between_and_then_no_more(tmp_path: Pa
     assert watch.readings() == ()
 
 
-def test_without_a_sensor_nothing_is_asked_for_and_nothing_said() -> None:
-    notes: list[str] = []
-    watch = Watch(None, notes)
-    assert watch.has_enough()
-    assert (watch.readings(), notes) == ((), [])
-
-
 def test_regions_read_what_a_thread_has_asked_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    worked = threading.Event()
-
-    def counter() -> Iterator[int]:
-        while True:
-            yield 5_250_000 if worked.is_set() else 5_000_000
-
-    install(monkeypatch, counter(), never(3))
+    counter = [5_000_000]
+    install(monkeypatch, iter(lambda: counter[0], None), never(3))
     metering = Metering([Slow(NvmlSensor(BUS_ID), 0.001)])
     assert metering.read() == {"gpu": 0.0}
-    worked.set()
+    counter[0] += 250_000
     wait_until(lambda: metering.read()["gpu"] > 0)
     assert metering.read() == {"gpu": 250.0}
     metering._last_j.clear()
@@ -495,46 +394,28 @@ def test_a_gpu_that_fails_later_is_a_fault_of_regions_from_then_on(monkeypatch: 
 # Opening
 
 
-def test_a_cpu_has_rapl_where_it_counts(tmp_path: Path) -> None:
-    powercap = tmp_path / "powercap"
-    powercap.mkdir()
-    make_zone(powercap, "intel-rapl:0", "package-0", 1)
-    assert sensors("cpu", root=powercap) == [SensorAvailability("rapl", works=True, reason=None)]
-    assert isinstance(open_sensor("auto", "cpu", root=powercap), RaplSensor)
-    assert open_sensor("none", "cpu", root=powercap) is None
-    ((name, works, reason),) = map(astuple, sensors("cpu", root=tmp_path))
-    assert (name, works) == ("rapl", False)
-    assert "shows no energy counters" in reason
-    assert open_sensor("auto", "cpu", root=tmp_path) is None
-    with pytest.raises(EnvironmentFault, match="shows no energy counters"):
-        open_sensor("rapl", "cpu", root=tmp_path)
+def test_a_cpu_has_rapl_and_a_gpu_nvml_where_these_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_zone(tmp_path, "intel-rapl:0", "package-0", 1)
+    assert sensors("cpu", root=tmp_path) == [SensorAvailability("rapl", works=True, reason=None)]
+    assert isinstance(open_sensor("auto", "cpu", root=tmp_path), RaplSensor)
+    assert open_sensor("none", "cpu", root=tmp_path) is None
+    assert open_sensor("auto", "cpu", root=tmp_path / "none") is None
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    lacks = "nvml: the device has no PCI bus id or UUID to find it by"
+    assert sensors("gpu") == [SensorAvailability("nvml", works=False, reason=lacks)]
+    (found,) = sensors("gpu", BUS_ID)
+    assert (found.works, "crosscast[nvidia]" in str(found.reason)) == (False, True)
+    assert open_sensor("auto", "gpu", BUS_ID) is None
     assert [each.name for each in sensors(None)] == ["rapl", "nvml"]
     assert (sensors("accelerator"), open_sensor("auto", "accelerator")) == ([], None)
 
 
-def test_a_gpu_has_nvml_and_names_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    (found,) = sensors("gpu", BUS_ID)
-    assert (found.name, found.works) == ("nvml", False)
-    assert found.reason is not None and "crosscast[nvidia]" in found.reason
-    (found,) = sensors("gpu")
-    assert found.reason == "nvml: the device has no PCI bus id or UUID to find it by"
-    assert open_sensor("auto", "gpu", BUS_ID) is None
-    with pytest.raises(MissingExtraError):
-        open_sensor("nvml", "gpu", BUS_ID)
-
-
-@pytest.mark.parametrize("spec", ["", "rapl:0", "RAPL", "replay"])
-def test_an_unknown_name_is_refused_with_those_known(spec: str) -> None:
-    assert "sensor: expected one of auto, rapl, nvml, nvml:UUID, replay:PATH, none" in refusal(
-        open_sensor, spec, "cpu"
-    )
-
-
 def test_sensors_of_a_machine_are_opened_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install_gpus(monkeypatch, 2)
+    install(monkeypatch, count(), never(3), gpus=2)
     assert [sensor.domains for sensor in open_sensors("nvml")[0]] == [("gpu-0",), ("gpu-1",)]
-    install_gpus(monkeypatch, 1)
+    install(monkeypatch, count(), never(3))
     make_zone(tmp_path, "intel-rapl:0", "package-0", 0)
 
     def opened(spec: str) -> list[tuple[str, ...]]:
@@ -549,27 +430,16 @@ def test_sensors_of_a_machine_are_opened_by_name(tmp_path: Path, monkeypatch: py
     assert opened(f"replay:{recording}") == [("gpu",)]
 
 
-def test_what_was_asked_for_and_does_not_work_is_an_error_and_of_auto_a_reason(
+def test_what_does_not_work_is_an_error_and_of_auto_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(EnvironmentFault, match="shows no energy counters"):
-        open_sensors("rapl", root=tmp_path)
-    install_gpus(monkeypatch, 0)
-    with pytest.raises(EnvironmentFault, match="no NVIDIA GPU"):
-        open_sensors("nvml")
+    install(monkeypatch, count(), never(3), gpus=0)
+    for name, complaint in (("rapl", "shows no energy counters"), ("nvml", "no NVIDIA GPU")):
+        with pytest.raises(EnvironmentFault, match=complaint):
+            open_sensors(name, root=tmp_path)
     monkeypatch.setitem(sys.modules, "pynvml", None)
     found, reasons = open_sensors("auto", root=tmp_path)
     assert not found
     assert [reason.partition(" ")[0] for reason in reasons] == ["rapl:", "reading"]
     with pytest.raises(MissingExtraError, match=r"crosscast\[nvidia\]"):
         open_sensors("nvml")
-
-
-def install_gpus(monkeypatch: pytest.MonkeyPatch, number: int) -> Gpu:
-    energies: Iterator[int] = count()
-    gpu = install(monkeypatch, energies, never(3))
-    library: Any = gpu
-    library.nvmlDeviceGetCount = lambda: number
-    library.nvmlDeviceGetHandleByIndex = lambda index: index
-    library.nvmlDeviceGetUUID = lambda handle: f"GPU-{handle}"
-    return gpu

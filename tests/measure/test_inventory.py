@@ -1,21 +1,36 @@
-"""What this machine has: what describes devices, the state of the host, sensors and counters."""
+"""This machine: devices, the state of the host, sensors, and CPU counters as far as it allows these."""
 
+import errno
 import json
+import os
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from mmap import mmap
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crosscast.data.schema import DEVICES
 from crosscast.data.table import check, table_of
-from crosscast.errors import DeviceFault, InputError
+from crosscast.errors import DeviceFault
 from crosscast.measure import host_state, inventory
-from crosscast.measure.cpu_counters import available
+from crosscast.measure.cpu_counters import (
+    EVENTS,
+    Counters,
+    CounterValue,
+    LinuxPerf,
+    available,
+    counter_shares,
+)
 from crosscast.measure.inventory import caches_of, describe, known_row
 from crosscast.measure.opencl import OpenCLDevice, devices
 from crosscast.suite.application import Caches
-from support.measuring import cl_error
+from support.measuring import FakePerf, cl_error
+from support.refusals import refusal, refusals
 
 
 @pytest.fixture
@@ -48,131 +63,288 @@ def test_a_device_that_fails_is_a_fault(device: OpenCLDevice, monkeypatch: pytes
         describe(device)
 
 
-def test_caches_of_a_cpu_are_those_of_the_host(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    if device.type != "cpu":
-        pytest.skip("the first device is no CPU")
+def test_caches_are_those_of_the_host_or_of_a_gpu(
+    device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(host_state, "caches", lambda: host_state.HostCaches(1 << 15, 1 << 20, 1 << 25))
-    assert caches_of(device) == Caches(1 << 15, 1 << 20, 1 << 25)
+    assert caches_of(replace(device, type="cpu")) == Caches(1 << 15, 1 << 20, 1 << 25)
+    local, cache = known_row(device).integer("local_memory_bytes"), int(device.handle.global_mem_cache_size)
+    assert caches_of(replace(device, type="gpu")) == Caches(local, cache, cache)
+    message = f"{device.id}: expected a device that tells its cache sizes"
+    assert message in refusal(caches_of, replace(device, type="accelerator"))
 
 
-def test_a_gpu_has_its_local_memory_and_one_cache(device: OpenCLDevice) -> None:
-    row = known_row(device)
-    cache = int(device.handle.global_mem_cache_size)
-    assert caches_of(replace(device, type="gpu")) == Caches(row.integer("local_memory_bytes"), cache, cache)
-
-
-def test_a_device_that_hides_its_caches_cannot_be_fitted(device: OpenCLDevice) -> None:
-    with pytest.raises(InputError, match=f"{device.id}: expected a device that tells its cache sizes"):
-        caches_of(replace(device, type="accelerator"))
-
-
-def write(root: Path, path: str, text: str) -> None:
-    file = root / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-
-
-CPUS = "sys/devices/system/cpu"
-HOSTS: dict[str, dict[str, str]] = {
-    "clocks": {
-        f"{CPUS}/cpu0/cpufreq/scaling_cur_freq": "800000\n",
-        f"{CPUS}/cpu11/cpufreq/scaling_cur_freq": "3600123\n",
-        f"{CPUS}/cpu2/cpufreq/scaling_cur_freq": "<unknown>\n",
-        "proc/cpuinfo": "cpu MHz\t\t: 2000.000\n",
-    },
-    "no cpufreq": {"proc/cpuinfo": "processor\t: 0\ncpu MHz\t\t: 2000.5\n\ncpu MHz\t\t: 2600.144\n"},
-    "governors": {
-        f"{CPUS}/cpu{number}/cpufreq/scaling_governor": f"{name}\n"
-        for number, name in enumerate(("powersave", "performance", "powersave"))
-    },
-    "load": {
-        "proc/loadavg": "1.25 0.33 0.62 5/91 28737\n",
-        "proc/self/task/10/stat": "10 (python) R 1 10 10",
-        "proc/self/task/11/stat": "11 (a) R (b) S 1 10 10",
-        "proc/self/task/12/stat": "12 (pocl) R 1 10 10",
-    },
-    "idle": {"proc/loadavg": "0.00 0.00 0.00 0/91 1\n", "proc/self/task/1/stat": "1 (python) R 1 10 10"},
-    "caches": {
-        f"{CPUS}/cpu0/cache/index{number}/{name}": f"{text}\n"
-        for number, cache in enumerate(
-            [
-                ("1", "Instruction", "64K"),
-                ("1", "Data", "48K"),
-                ("2", "Unified", "1280K"),
-                ("3", "Unified", "32M"),
-            ]
-        )
-        for name, text in zip(("level", "type", "size"), cache, strict=True)
-    },
-    # As some virtual machines show it.
-    "a cache of no size": {
-        f"{CPUS}/cpu0/cache/index2/level": "2",
-        f"{CPUS}/cpu0/cache/index2/type": "Unified",
-        f"{CPUS}/cpu0/cache/index2/size": "0K",
-    },
-    "nothing": {},
+CPU, CACHES = (
+    "sys/devices/system/cpu/cpu{}/cpufreq/scaling_{}",
+    "sys/devices/system/cpu/cpu0/cache/index{}/{}",
+)
+BATTERY, MHZ = (
+    "sys/class/power_supply/BAT0/{}",
+    "processor\t: 0\ncpu MHz\t\t: 2000.5\n\ncpu MHz\t\t: 2600.144\n",
+)
+CLOCKS = {
+    CPU.format(number, "cur_freq"): text for number, text in ((0, "800000"), (11, "3600123"), (2, "<?>"))
+}
+GOVERNORS = {
+    CPU.format(number, "governor"): name
+    for number, name in enumerate(("powersave", "performance", "powersave"))
+}
+# Own threads are not others, which are never fewer than none.
+STATES = {
+    f"proc/self/task/{number}/stat": f"{number} {state}"
+    for number, state in enumerate(("(python) R 1", "(a) R (b) S 1", "(pocl) R 1"))
 }
 
 
+def caches(*known: str) -> dict[str, str]:
+    """Files of caches with these levels, types and sizes."""
+    facts = ("level", "type", "size")
+    return {
+        CACHES.format(number, fact): text
+        for number, cache in enumerate(known)
+        for fact, text in zip(facts, cache.split(), strict=True)
+    }
+
+
 @pytest.mark.parametrize(
-    ("host", "asked", "told"),
+    ("files", "asked", "told"),
     [
         # That of the fastest CPU.
-        ("clocks", host_state.clock_hz, pytest.approx(3.600123e9)),
-        ("no cpufreq", host_state.clock_hz, pytest.approx(2.600144e9)),
-        ("governors", host_state.governor, "performance,powersave"),
-        # Own threads are not others, which are never fewer than none.
-        ("load", host_state.others_running, 3),
-        ("load", host_state.load, 1.25),
-        ("idle", host_state.others_running, 0),
-        ("caches", host_state.caches, (48 << 10, 1280 << 10, 32 << 20)),
-        ("a cache of no size", host_state.caches, (None, None, None)),
-        ("nothing", host_state.clock_hz, None),
-        ("nothing", host_state.governor, None),
-        ("nothing", host_state.load, None),
-        ("nothing", host_state.others_running, None),
+        (CLOCKS | {"proc/cpuinfo": MHZ}, host_state.clock_hz, pytest.approx(3.600123e9)),
+        ({"proc/cpuinfo": MHZ}, host_state.clock_hz, pytest.approx(2.600144e9)),
+        (GOVERNORS, host_state.governor, "performance,powersave"),
+        (STATES | {"proc/loadavg": "1.25 0.33 0.62 5/91 28737"}, host_state.others_running, 3),
+        (STATES | {"proc/loadavg": "0.00 0.00 0.00 0/91 1"}, host_state.others_running, 0),
+        ({"proc/loadavg": "1.25 0.33 0.62 5/91 28737"}, host_state.load, 1.25),
+        (
+            caches("1 Instruction 64K", "1 Data 48K", "2 Unified 1280K", "3 Unified 32M"),
+            host_state.caches,
+            (48 << 10, 1280 << 10, 32 << 20),
+        ),
+        # As some virtual machines show it.
+        (caches("2 Unified 0K"), host_state.caches, (None, None, None)),
+        *(
+            (
+                {BATTERY.format("type"): "Battery", BATTERY.format("status"): status},
+                host_state.on_battery,
+                told,
+            )
+            for status, told in (("Charging", False), ("Discharging", True))
+        ),
+        *(
+            ({}, getattr(host_state, name), None)
+            for name in ("clock_hz", "governor", "load", "others_running")
+        ),
     ],
 )
-def test_the_host_tells_what_its_files_say(
-    host: str, asked: Callable[[Path], object], told: object, tmp_path: Path
+def test_the_host_tells_its_files(
+    tmp_path: Path, files: dict[str, str], asked: Callable[[Path], object], told: object
 ) -> None:
-    for path, text in HOSTS[host].items():
-        write(tmp_path, path, text)
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(f"{text}\n")
     assert asked(tmp_path) == told
 
 
-@pytest.mark.parametrize(
-    ("load", "doubt"), [("0.49", ""), ("0.50", "0.5 threads"), ("3.21", "3.2 threads"), (None, "")]
-)
-def test_a_machine_that_others_keep_busy_is_doubted(tmp_path: Path, load: str | None, doubt: str) -> None:
-    if load is not None:
-        write(tmp_path, "proc/loadavg", f"{load} 9.00 9.00 5/91 28737\n")
+@pytest.mark.parametrize(("load", "doubt"), [("0.49", ""), ("0.50", "0.5 threads"), ("3.21", "3.2 threads")])
+def test_a_machine_that_others_keep_busy_is_doubted(tmp_path: Path, load: str, doubt: str) -> None:
+    assert host_state.doubts(tmp_path) == []
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/loadavg").write_text(f"{load} 9.00 9.00 5/91 28737\n")
     found = host_state.doubts(tmp_path)
     assert [each.partition(" of this machine wanted to run")[0] for each in found] == [doubt] * bool(doubt)
 
 
 def test_every_device_is_listed_with_all_that_is_known() -> None:
     found = inventory.inventory()
-    assert [entry.device.id for entry in found if isinstance(entry.device, OpenCLDevice)] == [
-        device.id for device in devices()
-    ]
+    listed = [entry.device.id for entry in found if isinstance(entry.device, OpenCLDevice)]
+    assert listed == [device.id for device in devices()]
     for entry in found:
         shown = json.loads(json.dumps(entry.to_dict(), allow_nan=False))
-        assert (shown["id"], shown["device"]) == (
-            entry.device.id,
-            getattr(entry.device, "key", shown["device"]),
-        )
-        assert shown["compute_units"] == entry.device.compute_units
+        assert (shown["id"], shown["compute_units"]) == (entry.device.id, entry.device.compute_units)
+        assert shown["device"] == getattr(entry.device, "key", shown["device"])
         assert {"name", "type", "memory_bytes", "driver", "platform"} <= shown.keys()
         assert all(sensor["works"] == (sensor["reason"] is None) for sensor in shown["sensors"])
+        is_cpu = entry.device.type == "cpu"
+        assert [counter["name"] for counter in shown["counters"]] == list(available()) * is_cpu
+        assert not is_cpu or [sensor["name"] for sensor in shown["sensors"]] == ["rapl"]
 
 
-def test_cpus_have_counters_and_a_sensor_that_works_or_says_why() -> None:
-    names = list(available())
-    for entry in inventory.inventory():
-        shown = json.loads(json.dumps(entry.to_dict()))
-        if entry.device.type == "cpu":
-            assert [counter["name"] for counter in shown["counters"]] == names
-            assert [sensor["name"] for sensor in shown["sensors"]] == ["rapl"]
-        else:
-            assert shown["counters"] == []
+def full_time(value: int) -> CounterValue:
+    return CounterValue(value, 1000, 1000)
+
+
+def spin(seconds: float) -> None:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def test_counts_are_summed_over_threads() -> None:
+    perf = FakePerf(lambda event, thread: full_time(event * 1000 + thread))
+    with Counters(perf=perf, threads=[1, 2, 3]) as counters:
+        assert perf.enabled == set(perf.opened)
+    assert not counters.absent
+    assert set(counters.values) == set(EVENTS)
+    assert counters.values["cycles"] == 1 + 2 + 3
+    assert counters.values["branch_misses"] == 3 * 5000 + 6
+    assert counters.values["task_clock_s"] == pytest.approx((3 * 11000 + 6) * 1e-9)
+    assert sorted(perf.closed) == sorted(perf.opened)
+    assert isinstance(counters.values["cycles"], int)
+
+
+@pytest.mark.parametrize(
+    ("counts", "cycles"),
+    [
+        # Counted part of the time, it is scaled to all of it.
+        ([CounterValue(100, 1000, 250), CounterValue(7, 500, 500)], pytest.approx(407)),
+        # Threads that were never counted are like the others.
+        ([CounterValue(300, 600, 600), CounterValue(0, 300, 0)], pytest.approx(450)),
+        # Threads that did not run count nothing.
+        ([CounterValue(0, 0, 0), CounterValue(0, 0, 0)], 0),
+        # What was never counted is absent and not 0.
+        ([CounterValue(0, 600, 0), CounterValue(0, 600, 0)], None),
+    ],
+)
+def test_what_was_not_counted_all_the_time_is_scaled(counts: list[CounterValue], cycles: object) -> None:
+    perf = FakePerf(lambda event, thread: full_time(5) if event else counts[thread - 1])
+    with Counters(perf=perf, threads=[1, 2]) as counters:
+        pass
+    assert (counters.values.get("cycles"), counters.values["instructions"]) == (cycles, 10)
+    reason = "the processor's counters were all taken"
+    assert counters.absent == ({} if cycles is not None else {"cycles": reason})
+
+
+@refusals("code reason")
+def test_what_is_refused_is_absent_with_the_reason(code: int, reason: str) -> None:
+    perf = FakePerf(lambda event, thread: full_time(1), {(0, 0): code, (1, 3): code})
+    found = available(perf)
+    assert found.keys() == set(EVENTS)
+    assert reason in str(found["cycles"]) and reason in str(found["context_switches"])
+    refused = {name for name, why in found.items() if why is not None}
+    assert refused == {"cycles", "context_switches"}
+    assert sorted(perf.closed) == sorted(perf.opened)
+
+
+def test_events_of_a_ratio_are_counted_at_the_same_times() -> None:
+    perf = FakePerf(lambda event, thread: full_time(1))
+    with Counters(perf=perf, threads=[5, 6]):
+        pass
+    by_event = {asked[:3]: descriptor for descriptor, asked in perf.opened.items()}
+    of_the_processor = [((0, follower), (0, leader)) for follower, leader in ((1, 0), (3, 2), (5, 4))]
+    # Misses of what is read from the first and the last cache of data, and the table of pages.
+    of_caches = [((3, cache + (1 << 16)), (3, cache)) for cache in (0, 2, 3)]
+    for follower, leader in (*of_the_processor, *of_caches):
+        for thread in (5, 6):
+            descriptor = by_event[*follower, thread]
+            assert perf.opened[descriptor][3] == by_event[*leader, thread]
+
+
+def test_an_event_whose_partner_is_refused_is_counted_alone_and_an_ended_thread_passed_over() -> None:
+    perf = FakePerf(lambda event, thread: full_time(thread), {(0, 2): errno.ENOENT})
+    perf.gone = {7}
+    with Counters(perf=perf, threads=[7, 8]) as counters:
+        pass
+    assert counters.values["cycles"] == counters.values["cache_misses"] == 8
+    assert [asked[3] for asked in perf.opened.values() if asked[:2] == (0, 3)] == [-1]
+    assert counters.absent.keys() == {"cache_references"}
+
+
+def test_files_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = sum(1 for _ in os.scandir("/proc/self/fd"))
+    monkeypatch.setattr("resource.getrlimit", lambda which: (used + 70, used + 70))
+    perf = FakePerf(lambda event, thread: full_time(1))
+    with Counters(perf=perf, threads=list(range(100))) as counters:
+        pass
+    assert not counters.values and not perf.opened
+    assert set(counters.absent.values()) == {"the process may not open more files (see ulimit -n)"}
+
+
+def test_all_is_given_back_if_the_block_or_the_start_fails() -> None:
+    perf = FakePerf(lambda event, thread: full_time(1))
+    with pytest.raises(KeyError), Counters(perf=perf, threads=[1]):
+        raise KeyError
+    assert sorted(perf.closed) == sorted(perf.opened)
+
+    class Broken(FakePerf):
+        def enable(self, descriptor: int) -> None:
+            raise OSError(errno.EIO, "Input/output error")
+
+    broken = Broken(lambda event, thread: full_time(1))
+    with pytest.raises(OSError, match="Input/output"), Counters(perf=broken, threads=[1]):
+        pass
+    assert broken.opened and sorted(broken.closed) == sorted(broken.opened)
+
+
+def test_a_machine_whose_system_calls_are_not_known_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "vax")
+    assert set(available(LinuxPerf()).values()) == {"this system has no perf events"}
+
+
+def needs(event: str) -> None:
+    reason = available()[event]
+    if reason is not None:
+        pytest.skip(f"{event}: {reason}")
+
+
+def test_threads_old_and_new_are_counted_on_this_machine() -> None:
+    needs("task_clock_s")
+    begin = threading.Event()
+
+    def wait_and_spin() -> None:
+        begin.wait()
+        spin(0.05)
+
+    old = threading.Thread(target=wait_and_spin)
+    old.start()
+    with Counters() as counters:
+        before = time.process_time()
+        begin.set()
+        new = threading.Thread(target=spin, args=(0.05,))
+        new.start()
+        spin(0.05)
+        old.join()
+        new.join()
+        spent_s = time.process_time() - before
+    assert counters.values["task_clock_s"] == pytest.approx(spent_s, rel=0.2)
+    assert spent_s > 0.14
+
+
+def test_pages_and_switches_are_counted_on_this_machine() -> None:
+    needs("page_faults")
+    needs("context_switches")
+    # The system gives a page when it is first touched. A mapping of its own: an allocator may hand out
+    # memory that was touched before.
+    with Counters() as counters, mmap(-1, 8 << 20) as memory:
+        for page in range(0, len(memory), 4096):
+            memory[page] = 1
+        for _ in range(10):
+            time.sleep(0.001)
+    assert counters.values["page_faults"] >= 4, "huge pages would be 2 MiB each"
+    assert counters.values["context_switches"] >= 10
+
+
+SHARES = {"ipc": 2.5, "llc_miss": 0.1, "l1_miss": 0.25, "branch_miss": 0.025, "dtlb_miss": 0.02}
+EVENT_NAMES = (
+    "cycles instructions branches branch_misses llc_loads llc_load_misses cache_references cache_misses "
+    "l1d_loads l1d_load_misses dtlb_loads dtlb_load_misses"
+)
+COUNTS = (200.0, 500.0, 40.0, 1.0, 50.0, 5.0, 10.0, 8.0, 100.0, 25.0, 100.0, 2.0)
+COUNTED = dict(zip(EVENT_NAMES.split(), COUNTS, strict=True))
+
+
+def test_shares_are_misses_over_all_or_over_references_where_only_those_are_counted() -> None:
+    assert counter_shares(COUNTED) == SHARES
+    assert counter_shares({**COUNTED, "llc_loads": 0.0, "llc_load_misses": 0.0}) == SHARES | {"llc_miss": 0.8}
+    for name in ("cycles", "instructions", "branches", "branch_misses"):
+        without = {other: value for other, value in COUNTED.items() if other != name}
+        left = counter_shares(without)
+        assert len(left) == 4
+        assert left == counter_shares({**without, name: 0.0})
+
+
+@given(st.dictionaries(st.sampled_from(sorted(EVENTS)), st.floats(0, 1e15)))
+def test_features_are_never_0_and_shares_at_most_1(counters: dict[str, float]) -> None:
+    found = counter_shares(counters)
+    assert all(value >= 0 for value in found.values())
+    assert all(value <= 1 for name, value in found.items() if name != "ipc")

@@ -1,46 +1,48 @@
-"""A session in this process, on a real device, and the summary of its kernels."""
+"""Applications and launch files, and sessions of them in this process, on a real device."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 
+from crosscast.characterization.engine.layout import CLASSES
 from crosscast.data.schema import ENERGY, RECORDS, SESSIONS
 from crosscast.data.table import check, table_of
-from crosscast.errors import CheckFailed, CompileError, DeviceFault, InputError, SensorFault
+from crosscast.errors import CheckFailed, DeviceFault, InputError, MissingExtraError, SensorFault
+from crosscast.measure import subjects
 from crosscast.measure.energy import Sensor
 from crosscast.measure.measurement import summaries
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, devices
+from crosscast.measure.profiling import instruction_mix_of
 from crosscast.measure.session import SessionRows, measure_session
-from crosscast.measure.subjects import Settings, SuiteProblem, load
+from crosscast.suite.registry import application
 from support.measuring import cl_error
-from support.refusals import refusals
+from support.refusals import refusal, refusals
 from support.tables import record
 
 Folder = Callable[..., Path]
-QUICK = Settings(min_runs=4, min_time_s=0.0, warmups=2)
+QUICK = subjects.Settings(min_runs=4, min_time_s=0.0, warmups=2)
 
 
 class FakeSensor:
     """Has used a joule more each time that it is asked, until it fails."""
 
-    name = "fake"
-    domains = ("all",)
-    resolution_s = 0.0
-    is_quick = True
+    name, domains, resolution_s, is_quick = "fake", ("all",), 0.0, True
 
-    def __init__(self, wanted: int = 0, fails_after: int | None = None, interval_s: float = 3600.0) -> None:
+    def __init__(self, wanted: int = 0, fails_after: int = 1 << 30, interval_s: float = 3600.0) -> None:
         self.samples_wanted, self.interval_s = wanted, interval_s
-        self._fails_after = fails_after
-        self._asked = 0
+        self._fails_after, self._asked = fails_after, 0
 
     def begin(self) -> None:
         self._asked = 0
 
     def read_j(self) -> tuple[float, ...]:
-        if self._fails_after is not None and self._asked >= self._fails_after:
+        if self._asked >= self._fails_after:
             raise SensorFault("the fake sensor went away")
         self._asked += 1
         return (float(self._asked),)
@@ -54,13 +56,13 @@ def device() -> OpenCLDevice:
 def measured(
     device: OpenCLDevice,
     name: object,
-    settings: Settings = QUICK,
+    settings: subjects.Settings = QUICK,
     sensor: Sensor | None = None,
-    parameters: dict[str, int] | None = None,
     **options: Any,
 ) -> SessionRows:
-    problem = SuiteProblem(str(name), "tiny", parameters or {"items": 1024}, 5)
-    return measure_session(load(problem), device, settings, sensor, **options)
+    parameters = options.pop("parameters", {"items": 1024})
+    problem = subjects.SuiteProblem(str(name), "tiny", parameters, 5, options.pop("most", None))
+    return measure_session(subjects.load(problem), device, settings, sensor, **options)
 
 
 def test_every_run_of_every_kernel_is_a_record_with_raw_times(device: OpenCLDevice) -> None:
@@ -86,28 +88,28 @@ def test_every_run_of_every_kernel_is_a_record_with_raw_times(device: OpenCLDevi
 
 
 def test_the_session_says_what_was_measured_and_where(device: OpenCLDevice, make_application: Folder) -> None:
-    session = measured(device, make_application()).session
+    folder = make_application()
+    session = measured(device, folder).session
     assert (session["application"], session["size"], session["device"]) == ("own", "tiny", device.key)
     assert (json.loads(session["parameters"]), session["seed"]) == ({"items": 1024}, 5)
     assert (json.loads(session["kernels"]), session["working_set_bytes"]) == (["twice"], 8192)
     assert (session["warmups"], session["timer_resolution_s"]) == (2, device.timer_resolution_s)
     assert len(session["source_sha256"]) == 64
     assert json.loads(session["environment"])["opencl_driver"] == device.driver
+    # Counters are kept where they work.
+    assert all(value >= 0 for value in json.loads(session["counters"] or "{}").values())
+    off = subjects.Settings(min_runs=1, min_time_s=0.0, counters=False)
+    assert measured(device, folder, off).session["counters"] is None
 
 
 @pytest.mark.parametrize(("warmups", "unrecorded"), [(3, 3), (0, 1)])
-def test_warm_ups_are_not_recorded(
+def test_warm_ups_are_not_recorded_and_runs_go_on(
     device: OpenCLDevice, make_application: Folder, warmups: int, unrecorded: int
 ) -> None:
-    note = "Path(__file__ + '.runs').write_text(str(self.count))"
-    folder = make_application(run=note)
-    found = measured(device, folder, Settings(min_runs=3, min_time_s=0.0, warmups=warmups))
+    folder = make_application(run="Path(__file__ + '.runs').write_text(str(self.count))")
+    found = measured(device, folder, subjects.Settings(min_runs=1, min_time_s=0.2, warmups=warmups))
     assert int((folder / "driver.py.runs").read_text()) == found.session["runs"] + unrecorded
     assert found.session["warmups"] == unrecorded
-
-
-def test_runs_go_on_until_the_time_has_passed(device: OpenCLDevice, make_application: Folder) -> None:
-    found = measured(device, make_application(), Settings(min_runs=1, min_time_s=0.2))
     assert found.session["loop_s"] >= 0.2
     assert found.session["runs"] > 1
 
@@ -122,28 +124,18 @@ def test_progress_is_told(
     assert told == sorted(told)
 
 
-def test_counters_are_kept_where_they_work(device: OpenCLDevice, make_application: Folder) -> None:
-    folder = make_application()
-    values = measured(device, folder).session["counters"]
-    assert values is None or all(value >= 0 for value in json.loads(values).values())
-    off = Settings(min_runs=1, min_time_s=0.0, counters=False)
-    assert measured(device, folder, off).session["counters"] is None
-
-
 def test_energy_is_that_of_all_recorded_runs(device: OpenCLDevice, make_application: Folder) -> None:
-    found = measured(device, make_application(), sensor=FakeSensor())
+    folder = make_application()
+    found = measured(device, folder, sensor=FakeSensor())
     check(ENERGY, table_of(ENERGY, found.energy), "energy")
     (row,) = found.energy
     assert (row["sensor"], row["domain"], row["energy_j"]) == ("fake", "all", 1.0)
     assert (row["runs"], row["samples"]) == (found.session["runs"], 2)
     assert (row["times_s"], row["energies_j"]) == ([0.0, row["duration_s"]], [0.0, 1.0])
-
-
-def test_a_slow_sensor_gets_more_runs(device: OpenCLDevice, make_application: Folder) -> None:
-    found = measured(device, make_application(), sensor=FakeSensor(wanted=30, interval_s=0.01))
-    assert found.session["loop_s"] >= 0.28
-    (row,) = found.energy
-    assert row["samples"] >= 30
+    # A slow sensor gets more runs.
+    slow = measured(device, folder, sensor=FakeSensor(wanted=30, interval_s=0.01))
+    assert slow.session["loop_s"] >= 0.28
+    assert slow.energy[0]["samples"] >= 30
 
 
 @pytest.mark.parametrize("after", [0, 1, 10])
@@ -191,15 +183,9 @@ def test_runs_must_launch_the_kernels_that_the_driver_names(
 def test_a_working_set_over_the_size_is_a_note(
     device: OpenCLDevice, make_application: Folder, most: int | None, told: bool
 ) -> None:
-    problem = SuiteProblem(str(make_application()), "tiny", {"items": 1024}, 0, most)
-    found = measure_session(load(problem), device, QUICK, None)
+    found = measured(device, make_application(), most=most)
     note = "own: its working set has 8192 bytes, more than the 8191 that tiny stands for (its driver's fit)"
     assert found.notes == [note] * told
-
-
-def test_kernels_that_do_not_compile_are_quoted(device: OpenCLDevice, make_application: Folder) -> None:
-    with pytest.raises(CompileError, match=f"the compiler of {device.id} refuses it"):
-        measured(device, make_application(source="kernel void twice(global int *a) { a[0] = oops; }"))
 
 
 @pytest.mark.parametrize(
@@ -215,8 +201,134 @@ def test_each_kernel_has_statistics_of_its_runs(
     times: list[list[float]], statistics: tuple[Any, ...]
 ) -> None:
     runs = [record(number, run) for number, run in enumerate(times)]
-    of_kernels = summaries(table_of(RECORDS, [*runs, record(kernel="other")]))
-    other, found = sorted(of_kernels, key=lambda each: each.kernel)
+    found, other = summaries(table_of(RECORDS, [*runs, record(kernel="other")]))
     assert (other.kernel, other.runs, found.kernel) == ("other", 1, "sum")
-    (_, *told), spread = found.to_dict().values(), found.spread
-    assert (*told, spread) == pytest.approx(statistics)
+    assert (*list(found.to_dict().values())[1:], found.spread) == pytest.approx(statistics)
+
+
+SOURCE = """
+kernel void add(global int *a, float4 b) { a[get_global_id(0)] += b.x; }
+kernel void set(global int *a) { a[get_global_id(0)] = 1; }
+"""
+
+
+def test_an_application_of_the_suite_is_loaded_at_its_size_and_known_by_its_kernels() -> None:
+    problem = subjects.SuiteProblem("crc", "tiny", {"bytes": 100}, 3)
+    loaded, known = subjects.load(problem), subjects.identity(problem)
+    assert (loaded.name, loaded.size, loaded.kernels) == ("crc", "tiny", ("crc32_slice8",))
+    assert (loaded.parameters, loaded.seed) == ({"bytes": 100}, 3)
+    assert loaded.application.nbytes == 100 + 4 * 256 + 4
+    assert known.source_sha256 == known.program.sha256
+
+
+def test_one_s_own_is_known_by_its_sources_of_which_nothing_runs(
+    make_application: Folder,
+) -> None:
+    folder = make_application(init="raise CheckFailed('no')")
+    problem = subjects.SuiteProblem(str(folder), "tiny", {"items": 1024}, 0)
+    found = subjects.identity(problem)
+    assert (found.name, found.kernels, found.program.path) == ("own", ("twice",), folder / "own.cl")
+    with pytest.raises(CheckFailed):
+        subjects.load(problem)
+    sources = [subjects.identity(problem).source_sha256, found.source_sha256]
+    (folder / "own.cl").write_text("kernel void twice() {}")
+    sources.append(subjects.identity(problem).source_sha256)
+    make_application(run="queue.launch('nothing', (1,), (1,))")
+    assert len({*sources, subjects.identity(problem).source_sha256}) == 3
+
+
+@refusals("statement mistake")
+def test_a_driver_that_cannot_fit_is_named(make_application: Folder, statement: str, mistake: str) -> None:
+    sound = application(str(make_application("counts", fit="return {'items': np.int64(1024)}")))
+    assert type(subjects.fitted(sound, 1 << 15)["items"]) is int
+    kind = application(str(make_application(f"unfit_{mistake}", fit=statement)))
+    message = f"unfit_{mistake}: expected its driver to fit .* {mistake}"
+    if statement != "return None" and "/ 2" not in statement:
+        message += rf" .*\(unfit_{mistake}/driver\.py, line \d+\)$"
+    with pytest.raises(InputError, match=message):
+        subjects.fitted(kind, 1 << 15)
+
+
+@pytest.fixture
+def launches(tmp_path: Path) -> Path:
+    """A launch file of two launches on one buffer."""
+    (tmp_path / "k.cl").write_text(SOURCE)
+    return tmp_path / "two.toml"
+
+
+SET = 'source = "k.cl"\nkernel = "set"\nglobal = 8\n[[arg]]\ntype = "int"\nlength = 8\n'
+ADD = SET.replace("set", "add")
+
+
+def write(path: Path, text: str) -> subjects.LaunchFile:
+    path.write_text(text)
+    return subjects.LaunchFile(str(path))
+
+
+def test_launches_of_a_file_share_their_buffers(launches: Path) -> None:
+    loaded = subjects.load(write(launches, SET + '[[launch]]\n[[launch]]\nkernel = "set"\n'))
+    assert (loaded.name, loaded.size, loaded.kernels, loaded.seed) == ("two", subjects.GIVEN, ("set",), None)
+    queue = Mock()
+    loaded.application.run(queue)
+    loaded.application.check()
+    ((buffer,),) = (call.args for call in queue.write.mock_calls)
+    assert loaded.application.nbytes == buffer.nbytes == 32
+    launched = [call.args for call in queue.launch.mock_calls]
+    assert [kernel for kernel, *_ in launched] == ["set", "set"]
+    assert all(args[0] is buffer for _, _, _, *args in launched)
+    queue.read.assert_not_called()
+
+
+def test_vectors_are_passed_by_value_and_what_does_not_fit_is_refused_before(launches: Path) -> None:
+    queue = Mock()
+    subjects.load(write(launches, ADD + '[[arg]]\ntype = "float4"\nvalue = [1, 2, 3, 4]\n')).application.run(
+        queue
+    )
+    (launched,) = queue.launch.mock_calls
+    assert launched.args[-1] == np.array([1, 2, 3, 4], np.float32).tobytes()
+    assert [len(call.args) for call in queue.write.mock_calls] == [1]
+    told = refusal(subjects.load, write(launches, ADD))
+    assert "add: expected 2 arguments (int* a, float4 b), found 1" in told
+    told = refusal(subjects.load, write(launches, SET.replace("[[arg]]", "offset = 8\n[[arg]]")))
+    assert "set: a launch with a global offset is not measured" in told
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    none = subjects.LaunchFile(str(tmp_path / "none.toml"))
+    for use in (subjects.load, lambda subject: instruction_mix_of(subject, 60.0)):
+        assert "none.toml: cannot read the launch file" in refusal(use, none)
+
+
+@pytest.mark.parametrize("module", ["pyopencl", "pyarrow"])
+def test_measuring_needs_the_extra_of_the_suite(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    own = str(Path(__file__).parents[2] / "examples/heat")
+    for name in ("crc", own):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, module, None)
+            with pytest.raises(MissingExtraError, match=r"measuring applications needs .*crosscast\[suite\]"):
+                subjects.expect_installed([name])
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    subjects.expect_installed([own])
+    with pytest.raises(MissingExtraError, match=r"checking results of the suite needs .*crosscast\[suite\]"):
+        subjects.expect_installed([own, "crc"])
+
+
+@refusals("given message")
+def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        subjects.Settings(**given)
+
+
+def test_launch_files_have_a_mix_of_instructions(launches: Path) -> None:
+    launch_file = write(launches, SET)
+    assert launch_file.label == "two"
+    mix = instruction_mix_of(launch_file, 60.0)
+    # Of a work-item: its number, an address, a store, and the return.
+    assert tuple(mix) == CLASSES
+    assert mix["control"] == mix["mem"] == 0.25
+
+
+def test_a_wrong_result_has_no_mix(make_application: Folder) -> None:
+    wrong = make_application("wrong", check="raise CheckFailed('it is wrong')")
+    with pytest.raises(CheckFailed, match="it is wrong"):
+        instruction_mix_of(subjects.SuiteProblem(str(wrong), "tiny", {"items": 1024}, 0), 60.0)

@@ -28,18 +28,9 @@ def name_of(subject: Subject) -> str:
 class MadeCrew:
     """Says that jobs take as long as their application does alone, times a factor for each other one.
 
-    Parameters
-    ----------
-    times_s
-        Time of a run of each application alone; of a stressor, of a byte of its images.
-    presses
-        Factor by which each slows the others down.
-    failing
-        Why applications fail, by name.
-    counters
-        What the CPU counts in a run of each application.
-    powers_w
-        Power in a mix of so many co-runners, by domain.
+    `times_s` has the time of a run of each application alone, of a stressor that of a byte of its images;
+    `presses` the factor by which each slows others down, `failing` why applications fail, `counters` what
+    the CPU counts in a run of each, and `powers_w` the power of a mix by domain and co-runner.
     """
 
     def __init__(

@@ -263,9 +263,5 @@ def limited() -> None:
     program.say(y)
 
 
-def nothing() -> None:
-    print("no OpenCL")
-
-
 if __name__ == "__main__":
     globals()[sys.argv[1]]()

@@ -19,17 +19,17 @@ from crosscast.characterization import characterize
 from crosscast.cli import main
 from crosscast.data.dataset import validate
 from crosscast.data.profiles import from_row
-from crosscast.errors import EnvironmentFault, UnsupportedError
+from crosscast.errors import UnsupportedError
 from crosscast.forecasting.application import forecast_application
 from crosscast.forecasting.kernels import read_profiles
-from crosscast.kernel import Image, Kernel, Launch
+from crosscast.kernel import Kernel, Launch
 from crosscast.measure import sensors
 from crosscast.profile import Profile, compiler_options
 from crosscast.tracing.dataset import dataset_of
 from crosscast.tracing.program import TraceRecording, run
 from crosscast.tracing.replay import compared, replay_of
 from crosscast.tracing.summary import UPLOAD, Trace, replayed, summary_of
-from support.commands import Output
+from support.commands import Command, Output
 from support.examples import one_in
 from support.refusals import refusal, refusals
 
@@ -84,7 +84,7 @@ def test_the_program_sees_nothing_of_it(mode: str, way: str, tmp_path: Path) -> 
     assert found == ({"add": 20} if mode == "add" else {"fill": 3})
 
 
-MODES = ["add", "values", "parts", "binary", "again", "three", "image", "mapped", "out_of_order", "threads"]
+MODES = ["three", "values", "parts", "binary", "again", "image", "add", "mapped", "out_of_order", "threads"]
 
 
 @pytest.mark.parametrize("mode", one_in(5, MODES))
@@ -112,22 +112,18 @@ def test_each_launch_is_timed_by_the_device(recorded: Recorded) -> None:
     trace, _ = recorded("add", select="none")
     (process,) = trace.processes
     assert len(process) == 20
-    assert np.isfinite(process.seconds).all()
-    assert (process.seconds >= 0).all()
-    assert (np.diff(process.starts) >= 0).all()
-    assert process.launch_snapshots == {}
-    assert process.ended
+    assert (process.seconds >= 0).all() and (np.diff(process.starts) >= 0).all()
+    assert (process.launch_snapshots, process.ended) == ({}, True)
     assert trace.to_pandas()["time_s"].notna().all()
 
 
-CHOSEN = {"every:7": [0, 7, 14], "spread": [0, 1, 2, 4, 8, 16], "first:3": [0, 1, 2], "all": [*range(20)]}
+CHOSEN = {"every:7": [0, 7, 14], "first:3": [0, 1, 2], "all": [*range(20)], "spread": [0, 1, 2, 4, 8, 16]}
 
 
-@pytest.mark.parametrize(("select", "rows"), one_in(4, CHOSEN.items()))
-def test_memory_is_kept_of_the_chosen_launches(select: str, rows: list[int], recorded: Recorded) -> None:
+@pytest.mark.parametrize("select", one_in(2, ["every:7", "first:3"]))
+def test_memory_is_kept_of_the_chosen_launches(select: str, recorded: Recorded) -> None:
     trace, _ = recorded("add", select=select, outputs=False)
-    (process,) = trace.processes
-    assert sorted(process.launch_snapshots) == rows
+    assert sorted(trace.processes[0].launch_snapshots) == CHOSEN[select]
 
 
 def test_a_content_is_stored_once(recorded: Recorded) -> None:
@@ -160,16 +156,6 @@ def test_a_forecast_says_which_launches_it_leaves_out(recorded: Recorded) -> Non
     profiles, _ = read_profiles(trace.folder, characterized_but_clip, left_out.append)
     assert {"fill", "both"} <= {profile.kernel for profile in profiles} <= {"fill", "both", "perhaps"}
     assert [each for each in left_out if each.startswith("clip ") and each.endswith("clip is refused")]
-
-
-def test_images_and_samplers_are_replayed(recorded: Recorded) -> None:
-    trace, _ = recorded("image")
-    (process,) = trace.processes
-    launch = replay_of(process, 0).launch
-    image = launch.args[0]
-    assert isinstance(image, Image)
-    assert image.array.tolist() == np.arange(8 * 16 * 4, dtype=np.uint8).reshape(8, 16, 4).tolist()
-    assert image.normalized
 
 
 @pytest.mark.parametrize(("mode", "processes", "launches"), [("forks", 2, 5), ("killed", 1, 10)])
@@ -206,17 +192,14 @@ def test_opencl_that_was_used_before_cannot_be_recorded(tmp_path: Path) -> None:
     script = f"""
 import pyopencl, crosscast
 pyopencl.get_platforms()
-try:
-    with crosscast.capture({str(tmp_path / "trace")!r}): pass
-except crosscast.errors.EnvironmentFault as error: print(error)
+with crosscast.capture({str(tmp_path / "trace")!r}): pass
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "its first call only" in done.stdout
-    assert EnvironmentFault.exit_code == 1
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "EnvironmentFault" in done.stderr and "its first call only" in done.stderr
 
 
-def test_the_energy_of_the_run_is_there_where_a_sensor_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_the_energy_of_the_run_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
 ) -> None:
     readings = tmp_path / "readings.csv"
     readings.write_text("domain,time_s,energy_j\npackage-0,0,0\npackage-0,1000,20000\n")
@@ -234,17 +217,17 @@ def test_the_energy_of_the_run_is_there_where_a_sensor_is(
     assert main(["capture", "--out", str(tmp_path / "full"), "--", sys.executable, PROGRAM, "fails"]) == 3
 
 
-def test_the_exit_code_is_the_programs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    for runs in (1, 2):
-        options = ["--runs", str(runs), "--out", str(tmp_path / str(runs))]
-        assert main(["capture", *options, "--", sys.executable, PROGRAM, "fails"]) == 3
-        said = capfd.readouterr()
-        assert "1 launch of 1 kernel" in said.err
-        assert said.out == runs * output_of("fails")
+def test_the_exit_code_is_the_programs(tmp_path: Path, capfd: Output) -> None:
+    words = ["capture", "--runs", "2", "--out", str(tmp_path / "a"), "--", sys.executable, PROGRAM, "fails"]
+    assert main(words) == 3
+    said = capfd.readouterr()
+    assert "1 launch of 1 kernel" in said.err
+    assert said.out == 2 * output_of("fails")
     assert main(["capture", "--out", str(tmp_path / "b"), "--", sys.executable, PROGRAM, "killed"]) == 137
 
 
-def test_processes_that_measure_end_with_notice(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.system
+def test_processes_that_measure_end_with_notice(tmp_path: Path, capfd: Output) -> None:
     vecadd = str(Path(__file__).parents[2] / "examples" / "vecadd.toml")
     measure = [sys.executable, "-m", "crosscast", "measure", vecadd, "--min-runs", "2", "--min-time", "0"]
     assert main(["capture", "--out", str(tmp_path / "trace"), "--", *measure]) == 0
@@ -253,7 +236,7 @@ def test_processes_that_measure_end_with_notice(tmp_path: Path, capfd: pytest.Ca
     assert "ended without notice" not in said
 
 
-def test_the_commands_take_a_trace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_take_a_trace(tmp_path: Path, capfd: Output) -> None:
     folder, timeline = tmp_path / "tr ünï; $x", tmp_path / "timeline.json"
     command = ["capture", "--out", str(folder), "--check", "--runs", "2", "--perfetto", str(timeline)]
     assert main([*command, "--", sys.executable, PROGRAM, "values"]) == 0
@@ -276,8 +259,6 @@ def test_the_commands_take_a_trace(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert main(["report", str(folder), "--html", str(tmp_path / "page.html")]) == 0
     assert "Where the time of kernels goes" in capfd.readouterr().out
     assert "clip" in (tmp_path / "page.html").read_text()
-    assert main(["characterize", str(folder), "--json"]) == 0
-    capfd.readouterr()
     assert main(["predict", str(folder), "--devices", "gtx1080", "--json"]) == 0
     assert "gtx1080" in capfd.readouterr().out
     made = tmp_path / "dataset"
@@ -290,22 +271,14 @@ def test_the_commands_take_a_trace(tmp_path: Path, capfd: pytest.CaptureFixture[
 
 
 @refusals("arguments expected")
-def test_what_cannot_be_recorded_is_refused(
-    arguments: list[str],
-    expected: str,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["capture", *arguments]) == 2
-    assert expected in capfd.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+def test_what_cannot_be_recorded_is_refused(arguments: list[str], expected: str, capsys: Output) -> None:
+    assert expected in Command.of("capture").refusal(capsys, *arguments)
+    assert not Path("trace").exists()
 
 
 @pytest.mark.parametrize(("runs", "is_there"), [("1", True), ("2", False)])
-def test_a_program_without_opencl_is_told_of_and_leaves_no_folder(
-    tmp_path: Path, runs: str, is_there: bool, capfd: pytest.CaptureFixture[str]
+def test_a_program_without_opencl_leaves_no_folder(
+    tmp_path: Path, runs: str, is_there: bool, capfd: Output
 ) -> None:
     folder = tmp_path / "trace"
     if is_there:
@@ -328,13 +301,12 @@ def test_a_static_program_and_a_folder_with_something_in_it_are_refused(tmp_path
 
 @pytest.mark.parametrize("mode", one_in(2, ["values", "image"]))
 def test_launches_are_saved_as_launch_files(mode: str, recorded: Recorded, tmp_path: Path) -> None:
-    trace, _ = recorded(mode)
+    trace, _ = recorded(mode, select="all")
     paths = trace.save_launches(tmp_path / "launches")
     assert len(paths) == len(summary_of(trace).classes)
     launches = [launch for path in paths for launch in crosscast.read_launches(path)]
-    assert [characterize(each).metrics for each in launches] == [
-        characterize(each).metrics for each in trace.replays()
-    ]
+    saved, replays = ([characterize(each).metrics for each in some] for some in (launches, trace.replays()))
+    assert saved == replays
 
 
 def test_sizes_that_shrink_are_one_row_with_interpolated_ones(recorded: Recorded, capfd: Output) -> None:
@@ -362,47 +334,35 @@ def test_sizes_that_shrink_are_one_row_with_interpolated_ones(recorded: Recorded
     assert len(told.splitlines()) < 40
 
 
-def test_each_kernel_keeps_some_memory_where_the_limit_is_small(recorded: Recorded) -> None:
+def test_memory_over_the_limits_is_not_kept_but_some_of_each_kernel(recorded: Recorded) -> None:
     trace, _ = recorded("shrink", outputs=False, max_bytes=600_000)
     (process,) = trace.processes
-    kept = [process.has_memory(row) for row in process.launch_snapshots]
-    assert any(kept)
+    assert any(process.has_memory(row) for row in process.launch_snapshots)
     assert sum(size for _, size in process.snapshots.values()) <= 600_000
-
-
-def test_memory_over_the_limits_is_not_kept(recorded: Recorded) -> None:
     trace, printed = recorded("add", outputs=False, max_bytes=10)
     assert printed == output_of("add")
     assert not any(trace.columns()["memory_kept"])
-    with pytest.raises(UnsupportedError, match="over the limits"):
-        replay_of(trace.processes[0], 0)
-    whole, _ = recorded("add", outputs=False)
-    assert any(whole.columns()["memory_kept"])
+    assert "over the limits" in refusal(replay_of, trace.processes[0], 0)
     assert not any(each["kept"] for each in summary_of(trace).kernel_facts())
 
 
-def test_memory_that_is_made_with_its_content_is_a_transfer(recorded: Recorded) -> None:
-    trace, _ = recorded("add", outputs=False)
-    assert sorted(trace.processes[0].launch_snapshots) == CHOSEN["spread"]
-    uploads = [each for each in summary_of(trace).transfers if each.kind == UPLOAD]
-    assert [(each.count, each.bytes, each.seconds) for each in uploads] == [(2, 2 * 4 * 1024, None)]
-
-
 def test_a_dataset_has_the_mean_of_times_that_no_read_of_memory_disturbed(recorded: Recorded) -> None:
-    trace, _ = recorded("add", select="spread", outputs=False)
+    trace, _ = recorded("add", outputs=False)
+    (process,) = trace.processes
+    assert sorted(process.launch_snapshots) == CHOSEN["spread"]
     summary = summary_of(trace)
+    # Memory that is made with its content is a transfer.
+    uploads = [each for each in summary.transfers if each.kind == UPLOAD]
+    assert [(each.count, each.bytes, each.seconds) for each in uploads] == [(2, 2 * 4 * 1024, None)]
     dataset = dataset_of(summary, replayed(summary))
     validate(dataset)
     (row,) = dataset.records.to_pylist()
-    seconds = np.delete(trace.processes[0].seconds, CHOSEN["spread"])
     assert row["invocations"] == 20
-    assert row["time_s"] == pytest.approx([seconds.mean()])
+    assert row["time_s"] == pytest.approx([np.delete(process.seconds, CHOSEN["spread"]).mean()])
 
 
-def test_profiles_of_a_trace_say_of_what_they_are(
-    recorded: Recorded, capfd: pytest.CaptureFixture[str]
-) -> None:
-    trace, _ = recorded("values", outputs=False)
+def test_profiles_of_a_trace_say_of_what_they_are(recorded: Recorded, capfd: Output) -> None:
+    trace, _ = recorded("values", select="all")
     assert main(["characterize", str(trace.folder), "--json"]) == 0
     told = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     (process,) = trace.processes

@@ -1,8 +1,9 @@
-"""Spaces of variants: which are valid, how they are launched, and what is refused."""
+"""Spaces of variants, which are valid and how they are launched, and searches in them with known times."""
 
 import itertools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
 
+from crosscast.arrays import Reals
 from crosscast.characterization.launchfiles.launchfile import read_launches
 from crosscast.devices.device_files import read_device
 from crosscast.errors import InputError
+from crosscast.tuning.evaluation import expected_of_random, searched
 from crosscast.tuning.expressions import Expression, plain
+from crosscast.tuning.search import Candidates, Prior, Search, TuningProcess, expected_gain
 from crosscast.tuning.space_files import read_space
 from crosscast.tuning.tune import t1_of
 from support.refusals import refusal, refusals
@@ -41,37 +47,20 @@ length = "4096"
 type = "float"
 value = 2.0
 """
-T1: dict[str, Any] = {
-    "General": {"BenchmarkName": "scale"},
-    "ConfigurationSpace": {
-        "TuningParameters": [
-            {"Name": "block_size_x", "Type": "int", "Values": "[2**i for i in range(5, 8)]", "Default": 32},
-            {"Name": "TILE", "Type": "int", "Values": "[1] + list(range(2, 5, 2))", "Default": 1},
-        ],
-        "Conditions": [
-            {"Expression": "32 <= block_size_x*TILE <= 128", "Parameters": ["block_size_x", "TILE"]}
-        ],
-    },
-    "KernelSpecification": {
-        "Language": "OpenCL",
-        "KernelName": "scale",
-        "KernelFile": "scale.cl",
-        "ProblemSize": [4096],
-        "GridDivX": ["block_size_x", "TILE"],
-        "GlobalSize": {"X": "4096"},
-        "LocalSize": {"X": "block_size_x"},
-        "Arguments": [
-            {
-                "Name": "x",
-                "Type": "float",
-                "MemoryType": "Vector",
-                "Size": "ProblemSize[0]",
-                "FillType": "Random",
-            },
-            {"Name": "by", "Type": "float", "MemoryType": "Scalar", "FillValue": 2.0},
-        ],
-    },
-}
+T1: dict[str, Any] = json.loads("""
+{"General": {"BenchmarkName": "scale"},
+ "ConfigurationSpace": {
+  "TuningParameters": [
+   {"Name": "block_size_x", "Type": "int", "Values": "[2**i for i in range(5, 8)]", "Default": 32},
+   {"Name": "TILE", "Type": "int", "Values": "[1] + list(range(2, 5, 2))", "Default": 1}],
+  "Conditions": [{"Expression": "32 <= block_size_x*TILE <= 128", "Parameters": ["block_size_x", "TILE"]}]},
+ "KernelSpecification": {
+  "Language": "OpenCL", "KernelName": "scale", "KernelFile": "scale.cl", "ProblemSize": [4096],
+  "GridDivX": ["block_size_x", "TILE"], "GlobalSize": {"X": "4096"}, "LocalSize": {"X": "block_size_x"},
+  "Arguments": [
+   {"Name": "x", "Type": "float", "MemoryType": "Vector", "Size": "ProblemSize[0]", "FillType": "Random"},
+   {"Name": "by", "Type": "float", "MemoryType": "Scalar", "FillValue": 2.0}]}}
+""")
 
 
 @pytest.fixture
@@ -81,8 +70,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_variants_are_those_that_fulfil_all_constraints(folder: Path) -> None:
-    variants = read_space(folder / "space.toml").variants()
+def test_variants_fulfil_all_constraints_and_are_launched_by_parameters(
+    folder: Path,
+) -> None:
+    space = read_space(folder / "space.toml", folder / "scale.cl")
+    variants = space.variants()
     expected = [
         {"GROUP": group, "TILE": tile, "UNUSED": unused}
         for group, tile, unused in itertools.product((32, 64), (1, 2, 3, 4), (0, 1))
@@ -90,38 +82,25 @@ def test_variants_are_those_that_fulfil_all_constraints(folder: Path) -> None:
     ]
     assert [dict(variants[row]) for row in range(len(variants))] == expected
     assert not variants.drawn
-
-
-def test_a_variant_is_launched_by_its_parameters(folder: Path) -> None:
-    rule = read_space(folder / "space.toml", folder / "scale.cl").rule
-    launch = rule.launch({"GROUP": 32, "TILE": 4, "UNUSED": 1})
+    launch, again = (space.rule.launch({"GROUP": 32, "TILE": 4, "UNUSED": 1}) for _ in range(2))
     assert (launch.global_size, launch.local_size) == ((1024,), (32,))
-    assert isinstance(launch.args[0], np.ndarray) and launch.args[0].shape == (4096,)
-
-
-def test_parameters_that_the_source_does_not_name_share_its_compilation(folder: Path) -> None:
-    rule = read_space(folder / "space.toml", folder / "scale.cl").rule
-    first, second = (rule.kernel_of({"GROUP": g, "TILE": 2, "UNUSED": u}) for g, u in ((32, 0), (64, 1)))
-    assert first == second
-    assert first.program.options == ("-DTILE=2",)
-
-
-def test_launches_do_not_share_what_kernels_write(folder: Path) -> None:
-    rule = read_space(folder / "space.toml", folder / "scale.cl").rule
-    one, other = (rule.launch({"GROUP": 32, "TILE": 1, "UNUSED": 0}).args[0] for _ in range(2))
+    # They do not share what kernels write.
+    one, other = launch.args[0], again.args[0]
     assert isinstance(one, np.ndarray) and isinstance(other, np.ndarray)
     one[0] = 7
-    assert other[0] == 0
+    assert (other[0], other.shape) == (0, (4096,))
+    # Parameters that the source does not name share its compilation.
+    first, second = ({"GROUP": group, "TILE": 2, "UNUSED": unused} for group, unused in ((32, 0), (64, 1)))
+    assert space.rule.kernel_of(first) == space.rule.kernel_of(second)
+    assert space.rule.kernel_of(first).program.options == ("-DTILE=2",)
 
 
 def test_t1_files_are_read_as_they_are(folder: Path) -> None:
-    path = folder / "scale.json"
-    path.write_text(json.dumps(T1))
-    space = read_space(path)
+    (folder / "scale.json").write_text(json.dumps(T1))
+    space = read_space(folder / "scale.json")
     variants = space.variants()
-    assert [tuple(variants[row].values()) for row in range(len(variants))] == [
-        (32, 1), (32, 2), (32, 4), (64, 1), (64, 2), (128, 1)
-    ]  # fmt: skip
+    found = [tuple(variants[row].values()) for row in range(len(variants))]
+    assert found == [(32, 1), (32, 2), (32, 4), (64, 1), (64, 2), (128, 1)]
     launch = space.rule.launch(variants[2])
     assert (launch.global_size, launch.local_size) == ((1024,), (32,))
     assert isinstance(launch.args[0], np.ndarray) and launch.args[0].size == 4096
@@ -152,9 +131,7 @@ ON_PROBLEM = {"Name": "n", "Type": "int32", "MemoryType": "Scalar", "FillValue":
         ("a.json", json.dumps(T1).replace('{"Name": "by"', json.dumps(ON_PROBLEM) + ', {"Name": "by"'), None),
     ],
 )
-def test_a_space_written_as_t1_is_the_same_space(
-    folder: Path, name: str, text: str, source: str | None
-) -> None:
+def test_a_space_written_as_t1_is_the_same(folder: Path, name: str, text: str, source: str | None) -> None:
     (folder / "scale.cu").write_text("__global__ void scale(float *x, float by) {}")
     (folder / name).write_text(text)
     space = read_space(folder / name, source and folder / source)
@@ -197,12 +174,10 @@ NUMBERS = st.integers(-20, 20)
 ARITHMETIC = st.recursive(
     st.one_of(st.sampled_from(["x", "y"]), NUMBERS.map(str)),
     lambda inner: st.one_of(
-        st.tuples(inner, st.sampled_from(["+", "-", "*", "//", "%", "/"]), inner)
-        .map(" ".join)
-        .map("({})".format),
-        st.tuples(st.sampled_from(["min", "max"]), inner, inner).map(lambda p: f"{p[0]}({p[1]}, {p[2]})"),
-        inner.map("abs({})".format),
-        st.tuples(inner, inner, inner).map(lambda p: f"({p[0]} if {p[1]} > 2 else {p[2]})"),
+        st.builds("({} {} {})".format, inner, st.sampled_from(["+", "-", "*", "//", "%", "/"]), inner),
+        st.builds("{}({}, {})".format, st.sampled_from(["min", "max"]), inner, inner),
+        st.builds("abs({})".format, inner),
+        st.builds("({} if {} > 2 else {})".format, inner, inner, inner),
     ),
     max_leaves=8,
 )
@@ -232,9 +207,10 @@ def test_what_is_not_arithmetic_is_refused(text: str) -> None:
 
 
 def test_arithmetic_may_be_nested_sixty_deep_and_no_deeper() -> None:
-    assert Expression.parse("-" * 60 + "x", "here", frozenset("x")).value({"x": 3}) == 3
+    names = frozenset("x")
+    assert Expression.parse("-" * 60 + "x", "here", names).value({"x": 3}) == 3
     for text in ("(" * 300 + "x" + ")" * 300, "-" * 61 + "x", "x + " * 3000 + "x"):
-        assert "here: expected arithmetic" in refusal(Expression.parse, text, "here", frozenset("x"))
+        assert "here: expected arithmetic" in refusal(Expression.parse, text, "here", names)
 
 
 @refusals("text")
@@ -260,9 +236,7 @@ def test_toml_beyond_the_reader_is_refused(folder: Path, read: Callable[[Path], 
 
 
 @refusals("section changed sentence")
-def test_bad_t1_files_are_refused_in_a_sentence(
-    folder: Path, section: str, changed: dict[str, Any], sentence: str
-) -> None:
+def test_bad_t1_files_are_refused(folder: Path, section: str, changed: dict[str, Any], sentence: str) -> None:
     path = folder / "bad.json"
     path.write_text(json.dumps(T1 | {section: T1[section] | changed} if changed else {}))
     with pytest.raises(InputError, match=sentence):
@@ -281,7 +255,125 @@ def test_what_is_not_computed_for_all_variants_at_once_is_no_coordinate(folder: 
 def test_sizes_that_do_not_fit_are_refused(folder: Path) -> None:
     path = folder / "uneven.toml"
     path.write_text(SPACE.replace("4096 // (GROUP * TILE) * GROUP", "GROUP + 1"))
-    rule = read_space(path, folder / "scale.cl").rule
-    assert "launch: global: expected a global size that is a multiple" in refusal(
-        rule.groups, {"GROUP": 32, "TILE": 1, "UNUSED": 0}
-    )
+    told = refusal(read_space(path, folder / "scale.cl").rule.groups, {"GROUP": 32, "TILE": 1, "UNUSED": 0})
+    assert "launch: global: expected a global size that is a multiple" in told
+
+
+PRIOR = Prior(constant=0.5, linear=0.5, smooth=0.5, noise=0.05)
+
+
+def made(seed: int, n: int = 400, error: float = 0.3) -> tuple[Candidates, Reals]:
+    """A space whose times the forecast misses by a bias, by a share of a term, and by a smooth part."""
+    rng = np.random.default_rng(seed)
+    points = rng.uniform(-1.5, 1.5, (n, 3))
+    shares = rng.dirichlet((1, 1, 1), n)
+    forecast = (points**2).sum(axis=1)
+    errors = 0.4 + error * (np.sin(2 * points[:, 0]) + shares[:, 1])
+    return Candidates(forecast, np.full(n, 0.5), shares, points, np.zeros((n, 0))), np.exp(forecast + errors)
+
+
+def test_a_process_passes_through_its_points_and_knows_itself_without_one() -> None:
+    points = np.random.default_rng(0).normal(size=(25, 2))
+    values = np.stack([np.sin(points[:, 0]), points @ [1.0, 2.0]], axis=1)
+    fitted = TuningProcess.fit(points, points, values, PRIOR)
+    means, deviations = fitted.predict(points, points)
+    assert np.abs(means - values).max() < 0.15
+    far = fitted.predict(points + 50, points + 50)[1]
+    assert far.min() > deviations.max()
+    others = np.arange(25) != 4
+    again = TuningProcess(points[others], points[others], values[others], fitted.logs)
+    assert fitted.leave_one_out()[4] == pytest.approx(again.predict(points[[4]], points[[4]])[0][0], abs=1e-6)
+
+
+@given(st.floats(-3, 3), st.floats(0.05, 2), st.floats(-3, 3))
+def test_the_expected_gain_is_its_integral(mean: float, deviation: float, best: float) -> None:
+    low = mean - 12 * deviation
+    density = norm(mean, deviation).pdf
+    gain = quad(lambda t: (best - t) * density(t), low, best, limit=200)[0] if best > low else 0.0
+    value = np.exp(expected_gain(np.array([mean]), np.array([deviation]), best))[0]
+    assert value == pytest.approx(gain, rel=0.05, abs=1e-7)
+    # Gains far below are still in order.
+    near, far, farther = expected_gain(np.array([10.0, 20.0, 40.0]), np.full(3, 0.5), 0.0)
+    assert near > far > farther > -np.inf
+
+
+@pytest.mark.parametrize("misled", [False, True])
+def test_a_forecast_is_weighted_by_the_likelihood_of_measurements(misled: bool) -> None:
+    """A forecast without error finds the best at once; one of another space delays it by a few runs."""
+    rng = np.random.default_rng(3)
+    points = rng.normal(size=(400, 3))
+    log_time = np.sin(points[:, 0]) + 0.5 * points[:, 1] ** 2
+    forecast = rng.permutation(log_time) if misled else log_time
+    search = Search(Candidates(forecast, np.full(400, 0.3), np.zeros((400, 0)), points, np.zeros((400, 0))))
+    for _ in range(30):
+        (row,) = search.next()
+        search.add({int(row): float(np.exp(log_time[row]))})
+    runs = list(search.log_times.values())
+    assert (runs[0] == log_time.min()) is not misled
+    assert min(runs) <= np.quantile(log_time, 0.01)
+
+
+def test_the_first_runs_keep_apart_where_the_forecast_prefers_one_corner() -> None:
+    candidates, time_s = made(3)
+    wrong = replace(candidates, log_time=candidates.points.sum(axis=1))
+    search = Search(wrong)
+    for _ in range(10):
+        (row,) = search.next()
+        search.add({int(row): float(time_s[row])})
+    points = wrong.points[list(search.log_times)]
+    squares = ((points[:, None] - points) ** 2).sum(axis=2)
+    assert squares[np.triu_indices(10, 1)].min() > 0.3
+
+
+def test_variants_are_measured_once_and_failed_ones_not_again() -> None:
+    candidates, times = made(1, 30)
+    search, measured = Search(candidates), []
+    while rows := search.next(2).tolist():
+        measured += rows
+        search.add({row: None if row % 5 == 0 else float(times[row]) for row in rows})
+    assert sorted(measured) == list(range(30))
+    assert search.best() == min((r for r in range(30) if r % 5), key=lambda r: times[r])
+    assert search.likely_better(0.0) == 0.0 and search.is_over(0.02)
+
+
+def test_variants_that_cannot_run_are_not_measured_and_do_not_disturb_the_others() -> None:
+    candidates, times = made(1, 40)
+    can_run = np.arange(40) >= 25  # Less than half
+    broken = replace(candidates, log_time=np.where(can_run, candidates.log_time, np.inf))
+    search, measured = Search(broken), []
+    while rows := search.next().tolist():
+        measured += rows
+        search.add({row: float(times[row]) for row in rows})
+        assert np.isfinite(search.posterior()).all()
+    assert sorted(measured) == np.flatnonzero(can_run).tolist() != measured
+    assert search.is_over(0.02)
+    assert searched(broken, times, 10)[-1] >= times[can_run].min()
+    assert searched(broken.take(np.arange(25)), times[:25], 10).tolist() == [np.inf]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_search_beats_random_with_a_fifth_of_the_runs(seed: int) -> None:
+    candidates, times = made(seed)
+    least = searched(candidates, times, 10)
+    assert least[0] == times[np.argmin(candidates.log_time)]
+    assert (np.diff(least) <= 0).all()
+    assert times.min() / least[-1] > expected_of_random(times, 50)
+
+
+def test_the_posterior_passes_through_measured_times() -> None:
+    candidates, times = made(2, 60)
+    search = Search(candidates)
+    search.add({row: float(times[row]) for row in range(20)})
+    log_time, deviation = search.posterior()
+    assert log_time[:20] == pytest.approx(np.log(times[:20]))
+    assert deviation[:20].max() < deviation[20:].min() + 0.1
+    before = np.abs(candidates.log_time - np.log(times))[20:].mean()
+    assert np.abs(log_time - np.log(times))[20:].mean() < 0.5 * before
+
+
+@given(st.lists(st.floats(0.1, 10), min_size=1, max_size=6), st.integers(1, 7))
+def test_random_search_is_the_mean_over_all_choices(times: list[float], runs: int) -> None:
+    values = np.array(times)
+    choices = itertools.combinations(times, min(runs, len(times)))
+    expected = float(np.mean([values.min() / min(each) for each in choices]))
+    assert expected_of_random(values, runs) == pytest.approx(expected)
