@@ -55,7 +55,7 @@ test-full: lint types docs
 
 # Writes the texts that commands print into tests' golden files, to be looked at before they are committed.
 golden: $(STAMP)
-	CROSSCAST_GOLDEN=write $(BIN)/pytest -q -k 'as_it_was or as_they_were' tests/cli tests/data tests/report
+	CROSSCAST_GOLDEN=write $(BIN)/pytest -q -k 'as_it_was or as_they_were' tests/cli tests/data tests/evaluation tests/prediction tests/report tests/studies
 
 # The tests marked `system` of the folders that the last change touched; without any there is nothing to do.
 unit-touched: $(STAMP)

@@ -1,9 +1,9 @@
 """A power keeps to a cap that it equals, whatever arithmetic rounded."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import NormalDist
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pytest
@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Flags
 from crosscast.data.configuration import Configuration, Objective
-from crosscast.decide.power_cap import Decisions, Outcome, highest, lowest, step
+from crosscast.decide.power_cap import highest, lowest, step
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.choice import choice_of, merit, probability_under, select, within_cap
-from crosscast.prediction.configuration.data import ConfigurationSpace, Observed, Quantity, SurfaceForecast
-from support.choices import outcome
+from crosscast.prediction.configuration.data import ConfigurationSpace, Quantity, SurfaceForecast
 from support.models import fitted_chooser
 from support.refusals import refusals
 from support.surfaces import made_space, made_surfaces
@@ -48,12 +47,9 @@ def test_the_first_knob_goes_to_its_minimum_before_the_second_moves() -> None:
         number = step(SPACE, number, ALL, KNOBS, -1)
     assert path == [at(100, 250), at(80, 250), at(60, 250), at(60, 200), at(60, 150), at(60, 100)]
     assert path[-1] == lowest(SPACE, ALL)
-
-
-def test_the_order_of_the_knobs_is_the_callers() -> None:
+    # The order of the knobs is the caller's.
     assert step(SPACE, at(80, 200), ALL, KNOBS[::-1], -1) == at(80, 150)
     assert step(SPACE, at(80, 200), ALL, KNOBS[::-1], 1) == at(80, 250)
-    assert step(SPACE, at(80, 250), ALL, ("gpu_cap_w",), 1) is None
     assert step(SPACE, at(80, 250), ALL, ("gpu_cap_w", "no_knob_w"), 1) is None
 
 
@@ -79,12 +75,10 @@ def several() -> ConfigurationSpace:
 
 
 def test_no_step_leaves_the_device_or_changes_a_word() -> None:
-    space = several()
-    everything = np.ones(6, np.bool_)
+    space, everything = several(), np.ones(6, np.bool_)
     cpu = space.number_of(Configuration("cpu", {"cores": 2, "governor": "swift"}))
     down = step(space, cpu, everything, space.knobs, -1)
-    assert down is not None
-    assert space.configurations[down] == Configuration("cpu", {"cores": 1, "governor": "swift"})
+    assert down == space.number_of(Configuration("cpu", {"cores": 1, "governor": "swift"}))
     assert step(space, down, everything, space.knobs, -1) is None
     gpu = highest(space, everything, "gpu")
     assert str(space.configurations[gpu]) == "gpu: clock 2000 MHz"
@@ -97,6 +91,10 @@ def test_the_highest_and_a_device_may_not_be_there() -> None:
     assert highest(SPACE, available) == at(100, 200)
     available[at(60, 100)] = False
     assert lowest(SPACE, available) == at(60, 150)
+    # Of several as high the last is the highest, of several as low the first the lowest.
+    available = np.zeros(len(SPACE), np.bool_)
+    available[[at(60, 250), at(100, 100)]] = True
+    assert (lowest(SPACE, available), highest(SPACE, available)) == (at(60, 250), at(100, 100))
     space = several()
     available = space.device_numbers == 1
     assert space.configurations[highest(space, available, "cpu")].device == "gpu"
@@ -104,48 +102,10 @@ def test_the_highest_and_a_device_may_not_be_there() -> None:
         highest(space, np.zeros(6, np.bool_))
 
 
-def test_the_last_of_several_as_high_is_the_highest_and_the_first_as_low_the_lowest() -> None:
-    available = np.zeros(len(SPACE), np.bool_)
-    available[[at(60, 250), at(100, 100)]] = True
-    assert (lowest(SPACE, available), highest(SPACE, available)) == (at(60, 250), at(100, 100))
-
-
-def run(number: int) -> Observed:
-    return Observed(np.array([number]), np.ones(1), np.full(1, 10.0 * number))
-
-
-def along(numbers: list[int], sent: list[float], ended: list[bool]) -> Decisions:
-    try:
-        for number in numbers:
-            found = yield number
-            sent.append(float(found.power_w[0]))
-    finally:
-        ended.append(True)
-
-
-@pytest.mark.parametrize(
-    ("budget", "settled", "powers"),
-    [
-        (0, Outcome(4, 0), []),
-        (1, Outcome(7, 1), [40.0]),
-        (2, Outcome(5, 2), [40.0, 70.0]),
-        (3, Outcome(5, 2), [40.0, 70.0, 50.0]),
-        (9, Outcome(5, 2), [40.0, 70.0, 50.0]),
-    ],
-)
-def test_it_ends_by_itself_or_by_the_budget(budget: int, settled: Outcome, powers: list[float]) -> None:
-    sent, ended = list[float](), list[bool]()
-    assert outcome(along([4, 7, 5], sent, ended), run, budget) == settled
-    assert sent == powers
-    # Nothing is left running.
-    assert ended == [True]
-
-
 ERRORS = np.linspace(-2, 2, 41)
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     forecast: SurfaceForecast
     available: Flags
 
@@ -275,21 +235,15 @@ def test_the_chosen_one_is_what_is_selected_with_its_intervals() -> None:
     assert found.power_high_w == pytest.approx(found.power_w * np.exp(0.1))
     assert found.time_low_s == pytest.approx(found.time_s * np.exp(-0.1))
 
-
-def test_what_was_predicted_keeps_to_the_cap_with_the_probability_of_its_errors() -> None:
     cap = float(np.median(SURFACES.power_w[1]))
-    found = [each for each in choice_of(forecast(), SPACE, cap).frontier if not each.measured]
-    expected = [np.clip((np.log(cap / each.power_w) / 0.1 + 2) / 4, 0, 1) for each in found]
-    assert [each.probability_under for each in found] == pytest.approx(expected, abs=0.005)
+    told = [each for each in choice_of(made, SPACE, cap).frontier if not each.measured]
+    expected = [np.clip((np.log(cap / each.power_w) / 0.1 + 2) / 4, 0, 1) for each in told]
+    assert [each.probability_under for each in told] == pytest.approx(expected, abs=0.005)
     assert any(0 < each < 1 for each in expected)
 
-
-def test_intervals_say_how_often_they_hold_with_so_many_programs() -> None:
-    made = forecast()
     time, power = (replace(each, of_programs=FINE_ERRORS, programs=4) for each in (made.time, made.power))
     of_four = replace(made, time=time, power=power)
-    for level, reached in {0.5: 0.5, 0.9: 0.8, 0.99: 0.8}.items():
-        assert choice_of(of_four, SPACE, 210.0, level=level).level == reached
+    assert [choice_of(of_four, SPACE, 210.0, level=level).level for level in (0.5, 0.9)] == [0.5, 0.8]
 
 
 def test_a_model_that_does_not_know_how_sure_it_is_says_so() -> None:
@@ -303,34 +257,24 @@ def test_a_model_that_does_not_know_how_sure_it_is_says_so() -> None:
         choice_of(plain, SPACE, 400.0, confidence=0.9)
 
 
-def test_a_cap_below_everything_chooses_nothing_and_says_the_least() -> None:
-    found = choice_of(forecast(), SPACE, 50.0)
-    least = SURFACES.power_w[1].min()
-    assert found.recommended is None
-    assert found.least.power_w == least
+def test_where_nothing_is_chosen_the_reason_says_what_would_be() -> None:
+    found, least = choice_of(forecast(), SPACE, 50.0), SURFACES.power_w[1].min()
+    assert (found.recommended, found.least.power_w) == (None, least)
     assert f"least measured power, {least:.4g} W at node: " in found.reason
     assert "found 50 W, so nothing is chosen" in found.reason
     listed = found.to_dict()
-    assert (listed["configuration"], listed["power_w"], listed["low"]) == (None, None, None)
-    assert listed["minimum_power_w"] == least
-
-
-def test_a_confidence_that_nothing_reaches_says_what_is_reached() -> None:
+    assert (listed["configuration"], listed["power_w"], listed["minimum_power_w"]) == (None, None, least)
+    # A confidence that nothing reaches.
     made = forecast()
     made.measured[0] = False
     made.power.spread[0] = 0.1
-    found = choice_of(made, SPACE, 155.0, confidence=0.99)
+    found, within = choice_of(made, SPACE, 155.0, confidence=0.99), made.power.probability_within(155.0).max()
     assert found.recommended is None
-    within = made.power.probability_within(155.0).max()
     assert f"confidence: expected at most {np.floor(1000 * within) / 10:g} %" in found.reason
     assert "found 99 %, so nothing is chosen" in found.reason
     assert choice_of(made, SPACE, 155.0, confidence=float(within)).recommended is not None
-
-
-def test_a_slowdown_that_rules_out_all_under_the_cap_is_the_reason() -> None:
-    made = forecast()
-    slowest = int(np.argmax(made.time.centre))
-    fastest = int(np.argmin(made.time.centre))
+    # A slowdown that rules out all under the cap.
+    slowest, fastest = int(np.argmax(made.time.centre)), int(np.argmin(made.time.centre))
     cap = float(made.power.centre[slowest]) + 1
     assert made.power.centre[fastest] > cap
     found = choice_of(made, SPACE, cap, max_slowdown=0.0, baseline=fastest)

@@ -1,7 +1,6 @@
-"""Repeats of a run averaged."""
+"""Runs at samples: averaged, read from files and histories, and at which configurations they tell most."""
 
 import csv
-import io
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
@@ -17,11 +16,8 @@ from crosscast.data.configuration import Configuration
 from crosscast.decide.samples import (
     _RIDGE,
     Aggregate,
-    SampleFile,
     SettingColumns,
-    _left_out,
     read_samples,
-    template_columns,
     two_samples,
     write_template,
 )
@@ -38,14 +34,13 @@ def test_runs_are_averaged_by_time_and_powers_by_energy() -> None:
     aggregate = Aggregate()
     aggregate.add(1.0, 100.0, {"cpu": 60.0}, {"stalls": 1.0})
     aggregate.add(3.0, 200.0, {}, {"stalls": 2.0})
-    assert (aggregate.runs, aggregate.time_s) == (2, 2.0)
-    assert aggregate.power_w == (100 * 1 + 200 * 3) / 4
+    assert (aggregate.runs, aggregate.time_s, aggregate.power_w) == (2, 2.0, (100 * 1 + 200 * 3) / 4)
     assert (aggregate.powers["cpu"], aggregate.counters["stalls"]) == (60.0, 1.5)
-    aggregate = Aggregate()
-    aggregate.add(1.0, None, {}, {})
-    before = aggregate.power_w
-    aggregate.add(2.0, 50.0, {}, {})
-    assert (before, aggregate.time_s, aggregate.power_w) == (None, 1.5, 50.0)
+    lacking, powers = Aggregate(), list[float | None]()
+    for time_s, power_w in ((1.0, None), (2.0, 50.0)):
+        lacking.add(time_s, power_w, {}, {})
+        powers.append(lacking.power_w)
+    assert (lacking.time_s, powers) == (1.5, [None, 50.0])
 
 
 NODE = SettingColumns(
@@ -63,15 +58,11 @@ BOTH = SettingColumns(
 )
 
 
-@pytest.mark.parametrize("columns", [NODE, BOTH])
-def test_the_cells_of_a_configuration_lead_back_to_it(columns: SettingColumns) -> None:
-    for number in range(len(columns.space)):
-        assert columns.number(columns.cells(number), "x") == number
-
-
-def test_settings_are_read_however_numbers_are_written_and_constants_are_what_they_are() -> None:
+def test_settings_lead_to_their_configuration_however_numbers_are_written() -> None:
+    for columns in (NODE, BOTH):
+        for number in range(len(columns.space)):
+            assert columns.number(columns.cells(number), "x") == number
     assert [NODE.number({"cap_w": cap}, "x") for cap in ("6e1", "60.0", "80.50000001", 80.5)] == [0, 0, 1, 1]
-    assert NODE.number({"cap_w": "60", "governor": "fast"}, "x") == 0
     with pytest.raises(InputError, match=r"line 2: expected one of the 2 configurations .*governor slow"):
         NODE.number({"cap_w": "60", "governor": "slow"}, "line 2")
 
@@ -129,28 +120,15 @@ def test_of_several_devices_those_are_taken_that_tell_most_where_kernels_ran() -
     assert two_samples(single) == (5, 8)
 
 
-@settings(max_examples=10, deadline=None)
-@given(st.permutations(range(8)))
-def test_the_order_of_the_kernels_does_not_matter(order: list[int]) -> None:
-    surfaces = holes(several(3), [1, 4], [0, 7])
-    assert two_samples(surfaces.take(np.array(order))) == two_samples(surfaces)
-
-
-def test_one_kernel_is_enough_to_run_at_two_configurations() -> None:
-    found = two_samples(several().take(np.array([0])))
-    assert len(set(found)) == 2
-    assert len(set(several().space.device_numbers[list(found)])) == 2
-
-
-def test_two_configurations_are_needed() -> None:
-    sentence = "several: expected two configurations at which kernels ran, found fewer"
+def test_one_kernel_is_enough_and_two_configurations_are_needed() -> None:
     surfaces = several()
-    with pytest.raises(InputError, match=sentence):
-        two_samples(holes(surfaces, list(range(8)), list(range(8))))
+    found = two_samples(surfaces.take(np.array([0])))
+    assert len(set(surfaces.space.device_numbers[list(found)])) == 2
     # No kernel ran on two devices.
     apart = holes(holes(surfaces, [0, 1, 2, 3], [3, 4, 5, 6, 7, 8]), [4, 5, 6, 7], [0, 1, 2, 6, 7, 8])
-    with pytest.raises(InputError, match=sentence):
-        two_samples(apart)
+    for few in (holes(surfaces, list(range(8)), list(range(8))), apart):
+        with pytest.raises(InputError, match="several: expected two configurations at which kernels ran"):
+            two_samples(few)
 
 
 def refitted(inputs: Reals, values: Reals) -> Reals:
@@ -165,21 +143,6 @@ def refitted(inputs: Reals, values: Reals) -> Reals:
         inner = design[others].T @ design[others] + penalty
         errors[row] = values[row] - design[row] @ np.linalg.solve(inner, design[others].T @ values[others])
     return errors**2
-
-
-def test_leaving_out_is_as_fitting_again() -> None:
-    # So that centring by all rows makes no difference: the intercept takes it up.
-    rng = np.random.default_rng(2)
-    inputs, values = rng.normal(3, 2, size=(9, 4)), rng.normal(5, 1, size=(9, 3))
-    inputs[:, 2] = 1.0
-    values[[2, 5], 1] = np.nan
-    values[1:, 2] = np.nan
-    found = _left_out(inputs, values)
-    np.testing.assert_allclose(found[:, 0], refitted(inputs, values[:, 0]), rtol=1e-8)
-    there = np.isfinite(values[:, 1])
-    np.testing.assert_allclose(found[there, 1], refitted(inputs[there], values[there, 1]), rtol=1e-8)
-    assert np.isnan(found[~there, 1]).all()
-    assert np.isnan(found[:, 2]).all()
 
 
 def test_every_pair_is_considered() -> None:
@@ -309,45 +272,25 @@ def test_a_file_that_is_absent_or_too_large_is_refused(path: Path, monkeypatch: 
     written(path, {**HIGH, **RUN}, {**LOW, **RUN})
     monkeypatch.setattr("crosscast.decide.samples._MOST_BYTES", 20)
     assert "expected a file of at most 0 MiB, found a larger one" in refusal(path)
-    with pytest.raises(InputError, match=r"cannot write the template \(No such file or directory\)"):
-        write_template(path.with_name("no") / "runs.csv", CARD)
-
-
-def filled(path: Path) -> SampleFile:
-    """The template with a time and powers in each row."""
-    text = path.read_text()
-    lines = text.splitlines()
-    path.write_text("\n".join([lines[0], *(line.rstrip(",") + ",2,150,60,90,0.5" for line in lines[1:])]))
-    return read_samples(path, CARD)
+    for template, reason in (
+        (path.with_name("no") / "runs.csv", "cannot write the template"),
+        (Path(), "expected a file to write the template to, found a folder"),
+        (path, "expected no such file, as it may have been filled in; found one"),
+    ):
+        with pytest.raises(InputError, match=reason):
+            write_template(template, CARD)
 
 
 def test_the_template_has_a_row_for_each_sample_and_is_read_when_filled_in(path: Path) -> None:
     write_template(path, CARD)
-    assert template_columns(CARD) == ("time_s", "power_w", "cpu_w", "gpu_w", "stalls")
-    assert list(csv.reader(io.StringIO(path.read_text()))) == [
-        ["device", "cpu_cap_w", "gpu_cap_w", "time_s", "power_w", "cpu_w", "gpu_w", "stalls"],
-        ["node", "100", "250", "", "", "", "", ""],
-        ["node", "60", "100", "", "", "", "", ""],
-    ]
+    head, *lines = path.read_text().splitlines()
+    assert head == "device,cpu_cap_w,gpu_cap_w,time_s,power_w,cpu_w,gpu_w,stalls"
+    assert lines == ["node,100,250,,,,,", "node,60,100,,,,,"]
     assert "line 2: time_s: expected seconds above 0, found nothing" in refusal(path)
-    found = filled(path)
+    path.write_text("\n".join([head, *(line.rstrip(",") + ",2,150,60,90,0.5" for line in lines)]))
+    found = read_samples(path, CARD)
     assert found.notes == ()
     assert found.kernels[0].observed.power_w.tolist() == [150, 150]
-
-
-def test_a_template_does_not_take_the_place_of_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=r"^\.: expected a file to write the template to, found a folder$"):
-        write_template(Path(), CARD)
-
-
-def test_a_template_does_not_take_the_place_of_what_was_filled_in(path: Path) -> None:
-    path.write_text("device,time_s\nnode,2\n")
-    with pytest.raises(InputError, match="expected no such file, as it may have been filled in; found one"):
-        write_template(path, CARD)
-    assert path.read_text() == "device,time_s\nnode,2\n"
 
 
 def runs(key: RegionKey) -> list[RegionRun]:

@@ -29,6 +29,7 @@ from crosscast.prediction.relative.nichols2024 import (
 )
 from support.choices import Wanderer, limited
 from support.examples import one_in
+from support.kept_numbers import assert_kept
 from support.mixes import NAMES, made_co_runs
 from support.models import MeanModel, random_grid
 from support.surfaces import made_surfaces
@@ -170,7 +171,12 @@ def counted(states: list[State]) -> list[tuple[int, int]]:
     return [(state.done, state.total) for state in states]
 
 
-@pytest.mark.parametrize("name", one_in(2, ["corun", "time", "configuration", "relative"]))
+@pytest.mark.parametrize("name", CASES)
+def test_what_an_evaluation_says_is_as_it_was(name: str) -> None:
+    assert_kept(json.loads(evaluated(CASES[name])), Path(__file__).with_name("golden") / f"{name}.json")
+
+
+@pytest.mark.parametrize("name", one_in(4, ["corun", "time", "configuration", "relative"]))
 def test_several_processes_say_the_same(name: str, tmp_path: Path) -> None:
     case, states = CASES[name], list[State]()
     one, two = tmp_path / "one", tmp_path / "two"

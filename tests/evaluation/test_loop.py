@@ -1,24 +1,26 @@
-"""Work that was cut off goes on where it was, several processes find the same, and none of them stays."""
+"""Work that was cut off goes on where it was, by answers that are kept; no process that helps stays."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import joblib
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from crosscast.arrays import Arrays, Reals
-from crosscast.errors import EnvironmentFault, LaunchError, MissingExtraError
+from crosscast.errors import EnvironmentFault, InputError, LaunchError, MissingExtraError
+from crosscast.evaluation import keep
+from crosscast.evaluation.keep import AnswerCache, digest, sources_digest
 from crosscast.evaluation.loop import State, run_tasks
-from support.examples import one_in
 from support.processes import is_gone, wait_until
+from support.refusals import refusal
 
 DATA = {"x": np.arange(12.0).reshape(4, 3)}
 GONE_S = 5.0
@@ -154,22 +156,6 @@ def test_several_processes_need_joblib(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.allclose(plain(run_tasks(tasks(), DATA)), EXPECTED)
 
 
-def test_dask_may_spread_the_work() -> None:
-    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
-    with warnings.catch_warnings():
-        # Dask's own: what it imports is deprecated, and its sockets are closed later.
-        warnings.simplefilter("ignore")
-        with (
-            distributed.LocalCluster(
-                n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
-            ) as cluster,
-            distributed.Client(cluster),
-            joblib.parallel_config(backend="dask"),
-        ):
-            answers = run_tasks(tasks(), DATA, jobs=None)
-    assert np.allclose(plain(answers), EXPECTED)
-
-
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that works with two others, in a group of its own."""
@@ -199,8 +185,9 @@ def group(pid: int) -> list[int]:
     return states
 
 
+@pytest.mark.system
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("end", one_in(3, [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_no_worker_is_left_over(tmp_path: Path, driver: subprocess.Popen[str], end: signal.Signals) -> None:
     wait_until(lambda: len(list(tmp_path.glob("driver.py.*"))) == 2 or driver.poll() is not None)
     assert len(group(driver.pid)) > 2
@@ -214,3 +201,107 @@ def test_no_worker_is_left_over(tmp_path: Path, driver: subprocess.Popen[str], e
     assert time.monotonic() - start < GONE_S
     _, said = driver.communicate()
     assert said.count("Traceback") == (end == signal.SIGINT), said
+
+
+ASK = {"model": ["mean", "m.Mean()"], "rows": [1, 2]}
+ANSWER = {"centre": np.array([[1.0, 2.5]]), "file": np.array([3]), "names": np.array(["a", "b"])}
+
+
+@dataclass(frozen=True)
+class Inner:
+    name: str
+    values: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Outer:
+    parts: tuple[Inner, ...]
+    facts: dict[str, object]
+
+
+def outer(value: float = 1.0, **facts: object) -> Outer:
+    return Outer((Inner("a", np.array([value, np.nan])),), facts)
+
+
+def test_another_question_other_data_and_other_sources_are_other_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    AnswerCache(tmp_path, "data", ("errors.py",)).save(ASK, ANSWER)
+    assert AnswerCache(tmp_path, "data", ("errors.py",)).load({**ASK, "rows": [1]}) is None
+    assert AnswerCache(tmp_path, "other", ("errors.py",)).load(ASK) is None
+    assert AnswerCache(tmp_path, "data", ("prediction",)).load(ASK) is None
+    sources_digest.cache_clear()
+    monkeypatch.setattr(keep, "library_versions", lambda: {"numpy": "0.1"})
+    assert AnswerCache(tmp_path, "data", ("errors.py",)).load(ASK) is None
+    sources_digest.cache_clear()
+
+
+@pytest.mark.parametrize("damage", ["empty", "half", "text", "pickle", "plain", "folder"])
+def test_damaged_files_are_as_good_as_none(tmp_path: Path, damage: str) -> None:
+    kept = AnswerCache(tmp_path, "data", ())
+    kept.save(ASK, ANSWER)
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    if damage == "pickle":
+        np.savez(path, centre=np.array([{}], dtype=object))
+    elif damage == "plain":
+        with path.open("wb") as file:
+            np.save(file, np.zeros(3))
+    elif damage == "folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        path.write_bytes({"empty": b"", "half": whole[: len(whole) // 2], "text": b"no archive"}[damage])
+    assert kept.load(ASK) is None
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert "cache: cannot make" in refusal(AnswerCache, tmp_path / "file" / "cache", "data", ())
+
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    kept = AnswerCache(tmp_path / "cache", "data", ())
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(InputError, match=r"cache: cannot write .* \(No space left on device\)"):
+        kept.save(ASK, ANSWER)
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_equal_data_have_equal_digests() -> None:
+    other_nan = np.array([1.0, 0.0])
+    other_nan.view(np.uint64)[1] = 0x7FF8_0000_0000_0123
+    assert digest(outer(a=1, b=None)) == digest(Outer([Inner("a", other_nan)], {"b": None, "a": 1}))  # type: ignore[arg-type]
+    assert digest(np.array([1, 2], np.int32)) == digest(np.array([1, 2], np.int64))
+    assert digest(np.array([0.5], np.float32)) == digest(np.array([0.5]))
+    assert digest({"x", "y"}) == digest(frozenset({"y", "x"}))
+
+
+@pytest.mark.parametrize(
+    "other", [outer(2.0), outer(a=1), outer(a=None), Outer((), {}), outer(a=True), outer(a=1.0), outer(a="1")]
+)
+def test_other_data_have_other_digests(other: Outer) -> None:
+    assert digest(other) != digest(outer())
+    assert len({digest(each) for each in (outer(a=1), outer(a=True), outer(a=1.0), outer(a="1"))}) == 4
+
+
+@pytest.mark.parametrize("one", [["ab"], ["a", "b"], ["", "ab"], [], [""]])
+def test_digests_of_texts_tell_where_one_ends(one: list[str]) -> None:
+    for other in (["ab"], ["a", "b"], ["", "ab"], ["ab", ""], [], [""]):
+        assert (digest(one) == digest(other)) == (one == other)
+        assert (digest((one, other)) == digest((other, one))) == (one == other)
+
+
+def test_an_array_is_told_from_another_of_the_same_bytes() -> None:
+    zeros = np.zeros((2, 3))
+    arrays = [zeros, zeros.T, zeros.astype(np.int64), zeros.astype(bool), np.array(["a\0b", "c"])]
+    assert len({digest(each) for each in arrays}) == len(arrays)
+
+
+def test_what_is_no_data_has_no_digest() -> None:
+    for thing in (object(), np.array([object()])):
+        with pytest.raises(TypeError, match="expected"):
+            digest(thing)

@@ -1,7 +1,7 @@
 """Every fitted part is kept as arrays: it comes back as it was, and damaged arrays are refused by name."""
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -11,7 +11,6 @@ from sklearn.ensemble import ExtraTreesRegressor
 
 from crosscast.arrays import Arrays
 from crosscast.device import Device
-from crosscast.errors import InputError
 from crosscast.prediction.configuration.bailey2014 import PublishedModel
 from crosscast.prediction.configuration.process import ProcessModel
 from crosscast.prediction.corun.forecast import CoRunResiduals
@@ -19,15 +18,10 @@ from crosscast.prediction.corun.models import FittedSum, Mean
 from crosscast.prediction.corun.moolchandani2022 import KINDS, Published
 from crosscast.prediction.corun.moolchandani2022_features import FairnessChoice, MixColumns
 from crosscast.prediction.corun.process import Feasibility, Process
+from crosscast.prediction.relative import nichols2024
 from crosscast.prediction.relative.data import RelativeResiduals
 from crosscast.prediction.relative.features import fit_features
 from crosscast.prediction.relative.models import CombinedRelative, Effort, IntensityTrees, fit_blend
-from crosscast.prediction.relative.nichols2024 import (
-    PublishedLinear,
-    PublishedMean,
-    PublishedVectorForest,
-    PublishedXGBoost,
-)
 from crosscast.prediction.serialization import Stored
 from crosscast.prediction.time.combined import Combined
 from crosscast.prediction.time.gaussian import GaussianPredictor, Spread
@@ -37,8 +31,10 @@ from crosscast.prediction.time.unseen import Descriptors
 from crosscast.prediction.trees import trees_of_forest
 from support import published_mixes
 from support.grids import lawful_grid, small_grid
+from support.kept_numbers import same
 from support.mixes import made_co_runs
 from support.models import fitted
+from support.refusals import refusal
 from support.surfaces import made_surfaces
 from support.vectors import made_profile_vectors, made_vectors
 from support.work import made_work
@@ -80,10 +76,10 @@ PARTS: dict[str, Callable[[], Any]] = {
     "fairness": lambda: FairnessChoice.fit(MIXES),
     "columns": lambda: MixColumns.fit(("CPU_time", "GPU_time", "LLC_miss", "fairness"), MIXES),
     **{f"published {kind}": partial(lambda kind: Published(kind).fit(PAIRS, 0), kind) for kind in KINDS},
-    "relative mean": lambda: PublishedMean().fit(VECTORS),
-    "relative linear": lambda: PublishedLinear().fit(VECTORS),
-    "relative forest": lambda: PublishedVectorForest(trees=3).fit(VECTORS, 0),
-    "xgboost": lambda: PublishedXGBoost(rounds=2).fit(VECTORS, 0),
+    "relative mean": lambda: nichols2024.PublishedMean().fit(VECTORS),
+    "relative linear": lambda: nichols2024.PublishedLinear().fit(VECTORS),
+    "relative forest": lambda: nichols2024.PublishedVectorForest(trees=3).fit(VECTORS, 0),
+    "xgboost": lambda: nichols2024.PublishedXGBoost(rounds=2).fit(VECTORS, 0),
     "relative trees": lambda: IntensityTrees(trees=3).fit(VECTORS, 0),
     "features": lambda: fit_features(COUNTED),
     "filled features": lambda: fit_features(COUNTED, fill=True),
@@ -101,30 +97,15 @@ def part_named(name: str) -> Stored:
     return part
 
 
-def same(one: Any, other: Any) -> bool:
-    """Whether two parts have the same in all fields, to the last bit."""
-    if isinstance(one, Stored):
-        names = [each.name for each in fields(one)]  # type: ignore[arg-type]
-        return type(one) is type(other) and all(
-            same(getattr(one, each), getattr(other, each)) for each in names
-        )
-    if isinstance(one, tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    return type(one) is type(other) and np.asarray(one).tobytes() == np.asarray(other).tobytes()
-
-
 def again(part: Stored, state: Arrays) -> Stored:
     """The part that is read from these arrays, with the fields of the card."""
     given: dict[str, Any] = {"devices": part.devices} if isinstance(part, GaussianPredictor) else {}
     return type(part).from_state(state, **given)
 
 
-def refusal(part: Stored, state: Arrays) -> str:
-    with pytest.raises(InputError) as caught:
-        again(part, state)
-    text = str(caught.value)
+def refused(part: Stored, state: Arrays) -> str:
+    text = refusal(again, part, state)
     assert text.startswith("model: ")
-    assert "\n" not in text
     return text
 
 
@@ -152,7 +133,7 @@ def test_a_state_that_lacks_an_array_is_refused_by_name(name: str) -> None:
     part = part_named(name)
     state = part.state()
     for lacking in state.keys() - MAY_LACK.get(name, set()):
-        message = refusal(part, {each: state[each] for each in state if each != lacking})
+        message = refused(part, {each: state[each] for each in state if each != lacking})
         # One of two correlations alone is told with both.
         assert lacking.split(".")[-1] in message or "correlation" in lacking
 
@@ -161,23 +142,15 @@ ANY = "expected"
 DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
     "trees": [
         ("split_feature", lambda a: a[:-1], "split_threshold: expected 412 along axis s"),
-        ("split_left", lambda a: a + len(a), "split_left: expected less than 413"),
         ("split_right", lambda a: a - 10**6, "split_right: expected numbers of nodes, at least -"),
         ("split_left", lambda a: np.arange(len(a)), "split_left: expected children after"),
-        ("split_right", np.zeros_like, "split_right: expected children after"),
         ("split_left", lambda a: 0 * a - 1, "expected one parent, or to be a root, of every"),
         ("root", lambda a: a[:1], "expected one parent, or to be a root, of every node, found 0 of"),
         ("split_threshold", lambda a: np.abs(a) * 1e300, "split_threshold: expected at most 3.4"),
     ],
-    "residuals": [
-        ("group", np.zeros(6, np.int64), "expected residuals of each of 3 groups"),
-    ],
-    "time forest": [
-        ("leaf_value", lambda a: np.hstack([a, a]), "expected outputs of number 1, found 2"),
-    ],
-    "descriptors": [
-        ("device_numbers", np.array(["clock_hz", "horses"]), "horses"),
-    ],
+    "residuals": [("group", np.zeros(6, np.int64), "expected residuals of each of 3 groups")],
+    "time forest": [("leaf_value", lambda a: np.hstack([a, a]), "expected outputs of number 1, found 2")],
+    "descriptors": [("device_numbers", np.array(["clock_hz", "horses"]), "horses")],
     "clusters": [
         ("tree.feature", lambda a: a + 30, "tree.feature: expected"),
         ("tree.left", np.zeros_like, "tree"),
@@ -187,11 +160,7 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
         ("clusters.sizes", np.array([3, 2]), "sizes: expected a sum of 8, found 5"),
         ("clusters.sizes", np.array([8]), "clusters: expected those of 2"),
         *(
-            (
-                "features.names",
-                lambda a, name=name: np.array([name, *a[1:]]),
-                f"expected kind:name@sample, found {name!r}",
-            )
+            ("features.names", lambda a, name=name: np.array([name, *a[1:]]), f"@sample, found {name!r}")
             for name in ("x", "power", "power@x", "disk:a@0", "domain:@0")
         ),
     ],
@@ -202,9 +171,7 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
         ("plain.names", np.array(["time", "cpu"]), "plain.names: expected time, power, found time"),
         ("quantities.0.lengths", lambda a: a[1:], "lengths: expected those of"),
     ],
-    "corun mean": [
-        ("sizes", np.array([2, 0]), "sizes: expected 0 first, found 2"),
-    ],
+    "corun mean": [("sizes", np.array([2, 0]), "sizes: expected 0 first, found 2")],
     "process": [
         ("slowdowns.lengths", np.ones((2, 3)), "near and lengths: expected"),
         ("slowdowns.variances", np.ones(2), "variances: expected"),
@@ -213,9 +180,7 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
         ("pressure", np.array("weather"), "pressure"),
         ("pressure_thresholds", np.array([2.0, 1.0]), "pressure"),
     ],
-    "columns": [
-        ("flagged", np.array([9]), "flagged: expected less than 4"),
-    ],
+    "columns": [("flagged", np.array([9]), "flagged: expected less than 4")],
     "published linear": [
         ("sizes.count", np.array(0), ANY),
         ("sizes.0.members", np.array(3), ANY),
@@ -223,15 +188,6 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
         ("sizes.0.time_s.regressor.kind", np.array("magic"), "regressor.kind: expected one of the kinds"),
         ("sizes.0.time_s.columns", np.array([99]), ANY),
     ],
-    "published mlp": [
-        ("sizes.0.time_s.regressor.hidden", np.zeros((3, 100)), ANY),
-        ("sizes.0.time_s.regressor.bias", np.zeros(3), ANY),
-    ],
-    "published svr": [
-        ("sizes.0.time_s.regressor.vectors", np.zeros((2, 2)), ANY),
-    ],
-    "published decision-tree": [("sizes.0.time_s.regressor.leaf_value", np.zeros((3, 2)), ANY)],
-    "relative forest": [("split_feature", np.full(3, 1000), ANY), ("leaf_value", np.zeros((1, 3)), ANY)],
     "relative trees": [("fill", np.array(False), "fill: expected")],
     "features": [("keys", np.array(["a"]), ANY), ("origins", np.zeros_like, ANY)],
     "blend": [
@@ -242,11 +198,7 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
         ("grown.leaf_value", lambda a: np.hstack([a, a[:, :1]]), "expected outputs of number 2, found 3"),
     ],
     "relative residuals": [
-        (
-            "group",
-            np.array([0, 1, 2, 9, 0, 0]),
-            "group: expected residuals of each of 3 groups, found those of [0, 1, 2, 9]",
-        ),
+        ("group", np.array([0, 1, 2, 9, 0, 0]), "of each of 3 groups, found those of [0, 1, 2, 9]"),
         ("group", np.array([0, 1, 1, 0, 1, 1]), "group: expected residuals of each of 3 groups"),
         ("sources", np.array(["x", "y", "z"]), "source: expected residuals of each of 3 sources"),
     ],
@@ -260,4 +212,4 @@ def test_a_damaged_array_is_refused_in_a_sentence(name: str, array: str, damage:
     part = part_named(name)
     state = part.state()
     values = damage(state[array]) if callable(damage) else damage
-    assert sentence in refusal(part, {**state, array: values})
+    assert sentence in refused(part, {**state, array: values})

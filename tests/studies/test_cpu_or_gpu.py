@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 from benchmarks import cpu_or_gpu as study
-from benchmarks.cpu_or_gpu import CANDIDATES, MODELS, SPLITS, MappingCases, cases_of, lookup
+from benchmarks.cpu_or_gpu import MODELS, SPLITS, MappingCases, cases_of, lookup
 
 from crosscast.data.dataset import Dataset
 from crosscast.data.sources import import_source
@@ -51,7 +51,6 @@ def mapped_dataset(programs: int = 6) -> Dataset:
 
 
 every_split = pytest.mark.parametrize("split", SPLITS)
-HONEST = "leave-application-out"
 
 
 @pytest.fixture(autouse=True)
@@ -86,19 +85,6 @@ def test_times_held_out_change_no_choice(name: str, split: str, cases: MappingCa
     assert first.tolist() == second.tolist()
 
 
-def test_the_candidate_that_is_right_in_training_rows_is_selected(
-    cases: MappingCases, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small = {name: CANDIDATES[name] for name in ("one-device", "counted-label")}
-    monkeypatch.setattr(study, "CANDIDATES", small)
-    fold = SPLITS[HONEST](cases)[0]
-    args = cases, fold.train, fold.test, HONEST
-    assert study.selected(*args).tolist() == small["counted-label"](*args).tolist()
-    # Where nothing is to be learned, one device is as good, and comes first.
-    same = replace(cases, time_s=np.tile([[2.0, 1.0]], (len(cases), 1)))
-    assert study.selected(same, fold.train, fold.test, HONEST).tolist() == [0.5] * len(fold.test)
-
-
 def test_the_lookup_knows_other_sizes_and_no_other_kernel(cases: MappingCases) -> None:
     kernels, gpu = np.array(cases.kernels), cases.gain > 0
     for split, is_known in (("published", True), ("leave-kernel-out", False)):
@@ -123,13 +109,3 @@ def test_scores_by_hand(cases: MappingCases) -> None:
     assert scores.mean_speedup == pytest.approx((two.time_s[:, 1] / own).mean())
     assert scores.worst_regret == 4.0
     assert study.right_by_majority(two, two.kernels) == 0.5
-
-
-def test_the_tables_of_all_splits_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study, "MODELS", {**study.BASELINES, "counted-label": CANDIDATES["counted-label"]})
-    monkeypatch.setattr(study.choices, "__defaults__", (study.MODELS,))
-    monkeypatch.setattr(study, "Parallel", lambda n_jobs: list)
-    monkeypatch.setattr(study, "delayed", lambda model: model)
-    text = study.report_of(cases_of(mapped_dataset(4)), "mapped").to_text()
-    assert text.startswith("mapped: 48 rows of 12 kernels of 4 programs of 2 suites, on i7-3820 and gtx970")
-    assert text.count("\ncounted-label  ") == len(SPLITS)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -12,36 +11,27 @@ import pytest
 from crosscast.data.dataset import Dataset
 from crosscast.data.schema import RECORDS
 from crosscast.data.table import table_of
-from crosscast.errors import InputError
 from crosscast.prediction.time.johnston2018 import PublishedForest, Rows, draw_trees
 from crosscast.studies import johnston2018
 from crosscast.studies.johnston2018 import (
     FIGURE_3_MAE,
     MAE_LOG,
-    NODE_SIZES,
     R2,
     RELATIVE_LOG,
     WORST_KERNEL,
-    Headline,
-    Johnston2018,
     counts_of,
     headline,
     learn,
     leave_application_out,
     leave_kernel_out,
-    published_kernel,
     recycled,
     reproduce,
     table_3,
-    tune,
 )
 from crosscast.studies.johnston2018_forests import (
-    MOST_TREES,
-    TREE_COUNTS,
     GrownForest,
     KernelRuns,
     Surface,
-    anneal,
     grow,
     runs_of,
 )
@@ -111,6 +101,7 @@ def test_an_error_is_that_of_the_first_trees(rows: Rows) -> None:
     surface = Surface(rows, 12, (1, 9), seed=0)
     for trees in (1, 5, 12):
         assert surface.error(trees, 4, 9) == pytest.approx(grow(rows, trees, 4, (9,), 0).errors[-1, 0])
+    assert "node_size: expected one of 1, 9 of this surface, found 10" in refusal(surface.error, 10, 2, 10)
 
 
 def test_an_error_out_of_the_bag_leaves_out_the_trees_that_drew_the_row(rows: Rows) -> None:
@@ -133,47 +124,6 @@ def test_more_trees_than_were_grown_err_less_along_one_over_trees() -> None:
     assert grown.error(1000, 0) == pytest.approx(0.3)
 
 
-def test_a_node_size_that_was_not_prepared_is_refused(rows: Rows) -> None:
-    with pytest.raises(InputError, match="node_size: expected one of 9 of this surface, found 10"):
-        Surface(rows, 2, (9,), seed=0).error(10, 2, 10)
-
-
-def test_annealing_begins_at_its_start_and_keeps_within_the_parameters(rows: Rows) -> None:
-    surface = Surface(rows, 4, (1, 9, 40), seed=0)
-    search = anneal(surface, 40, seed=1)
-    steps = list(zip(search.trees, search.tried, search.node_size, strict=True))
-    assert steps[0] == (510, surface.features, 9)
-    assert len(search.error) >= 20
-    assert set(search.trees) <= set(TREE_COUNTS)
-    assert max(TREE_COUNTS) <= MOST_TREES
-    assert 1 <= min(search.tried) <= max(search.tried) <= surface.features
-    assert set(search.node_size) == {1, 9, 40}
-    assert search.error[search.best] == min(search.error)
-    assert search.error == [surface.error(*step) for step in steps]
-
-
-def test_real_time_and_logarithm_tell_the_same_errors(runs: KernelRuns) -> None:
-    found = headline(runs, trees=30, seed=0)
-    # The lookup table is as good as the noise.
-    assert found.trained_rows == round(0.2 * len(runs))
-    assert 0.03 < found.lookup.mae_log < 0.3
-    assert found.oob_r2 > 0.9
-    assert list(found.misprediction_s) == list(SIZES)
-    predicted, measured = np.array(found.predicted), np.array(found.measured)
-    assert predicted.shape == measured.shape == (10, 3)
-    ape = np.abs(np.exp(predicted - measured) - 1)
-    assert found.forest.mape_cells == pytest.approx(np.nanmean(ape))
-    assert found.forest.median_ape_cells == pytest.approx(np.nanmedian(ape))
-    relative = np.abs(predicted - measured) / np.abs(measured)
-    assert found.forest.relative_log_cells == pytest.approx(np.nanmean(relative))
-    # One and the same error in other units.
-    assert found.relative_log_by_unit["us"] == pytest.approx(found.forest.relative_log_cells)
-    assert found.relative_log_by_unit["ns"] < found.relative_log_by_unit["us"]
-    assert found.top1 == np.mean(predicted.argmin(axis=1) == measured.argmin(axis=1))
-    kernels = np.array(runs.grid.profiles.kernel)
-    assert found.worst_error == pytest.approx(np.nanmean(relative[kernels == found.worst_kernel]))
-
-
 def test_a_kernel_that_is_left_out_has_no_part_in_the_error_out_of_the_bag() -> None:
     plain, slower = (
         leave_kernel_out(scaled(factor), kernel="crc32", grown=6, steps=5, seed=0) for factor in (1.0, 1000.0)
@@ -184,38 +134,12 @@ def test_a_kernel_that_is_left_out_has_no_part_in_the_error_out_of_the_bag() -> 
     assert plain.r2 > 0.8
 
 
-def test_large_nodes_err_more_and_few_features_tried_as_well(runs: KernelRuns) -> None:
-    found = tune(runs, grown=8, steps=10, seed=0)
-    assert len(found.node_size_errors) == len(NODE_SIZES) == 50
-    assert found.node_size_errors[-1] > 2 * found.node_size_errors[0]
-    assert found.tried == list(range(1, 8))
-    heat = np.array(found.heat)
-    assert heat.shape == (len(found.trees), 7)
-    assert (heat[:, 0] > heat[:, -1]).all()
-    assert found.rows == 10 * CELLS
-
-
 def test_rows_are_picked_as_r_repeats_the_kernels_along_them() -> None:
     kernel = np.array([0, 0, 0, 1, 1, 1, 2])
     assert recycled(kernel, np.array([1])).tolist() == (kernel == 1).tolist()
     assert recycled(kernel, np.array([2, 0, 1])).tolist() == [False, True, False, False, False, True, True]
-
-
-def test_the_published_way_tests_on_known_cells_and_the_corrected_on_none(runs: KernelRuns) -> None:
-    one, all_ = (learn(runs, kernels=count, samples=2, trees=4, seed=0) for count in (1, 5))
-    assert one.known_share == 0
-    assert one.mae_published == pytest.approx(one.mae_corrected, rel=0.5)
-    assert all_.known_share > 0.6
-    assert all_.mae_corrected is None
-    assert all_.mae_published < one.mae_published
-
-
-def test_numbers_of_kernels_end_with_all() -> None:
-    assert counts_of(5, 100) == [1, 2, 3, 4, 5]
     few = counts_of(37, 6)
-    assert few[0] == 1
-    assert few[-2:] == [36, 37]
-    assert len(few) <= 7
+    assert (few[0], few[-2:], len(few) <= 7) == (1, [36, 37], True)
 
 
 def test_an_application_that_is_held_out_is_not_learned_from(runs: KernelRuns) -> None:
@@ -236,37 +160,6 @@ def test_its_predictions_are_those_of_the_point_model(runs: KernelRuns) -> None:
     np.testing.assert_array_equal(np.array(found.predicted)[held_out], expected)
 
 
-def test_table_three_is_whole_and_found_by_the_names_of_the_data() -> None:
-    rows = table_3().values()
-    assert len(rows) == 37
-    assert np.median([row.trees for row in rows]) == 507
-    assert np.median([row.tried for row in rows]) == 30
-    row = published_kernel("calc_potential_single_step_dev")
-    assert row is not None
-    assert row.tried == 24
-    assert published_kernel("acc_b_dev") == table_3()["acc_b_dev"]
-    assert published_kernel("other") is None
-
-
-@pytest.fixture(scope="module")
-def study() -> Johnston2018:
-    return reproduce(made_up(), preset=SMALL)
-
-
-def test_it_has_all_parts_and_its_object_is_json(study: Johnston2018) -> None:
-    assert [row.kernel for row in study.omitted] == list(study.runs.kernel_names)
-    assert [row.kernels for row in study.learning] == [1, 4, 5]
-    trees, tried = study.median_parameters()
-    assert trees in {row.trees for row in study.omitted}
-    assert tried in {row.tried for row in study.omitted}
-    found = json.loads(json.dumps(study.to_dict(), allow_nan=False))
-    assert found["headline"]["forest"]["r2"] == study.headline.forest.r2
-    assert len(found["omitted"]["rows"]) == 5
-    assert tuple(found["amount"].values()) == astuple(SMALL)
-    assert found["learning"][-1]["mae_corrected"] is None
-    assert found["honest"] is not None
-
-
 def refusing(name: str) -> Callable[..., None]:
     """What stands for a function by whose name parts are kept."""
 
@@ -277,9 +170,9 @@ def refusing(name: str) -> Callable[..., None]:
     return refuse
 
 
-def test_parts_are_kept_and_known_by_data_and_seed(
-    tmp_path: Path, study: Johnston2018, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_are_kept_and_known_by_data_and_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = reproduce(made_up(), preset=SMALL)
+    json.dumps(study.to_dict(), allow_nan=False)
     first = reproduce(made_up(), preset=SMALL, cache=tmp_path)
     kept = sorted(tmp_path.iterdir())
     parts = ("headline", "tune", "leave_application_out", "leave_kernel_out", "learn")
@@ -295,9 +188,6 @@ def test_parts_are_kept_and_known_by_data_and_seed(
     for number, path in enumerate(kept):
         path.write_text(["", "{", "[]", '{"kernel": 1}'][number % 4])
     assert reproduce(made_up(), preset=SMALL, cache=tmp_path).to_dict() == study.to_dict()
-
-
-def test_a_seed_below_zero_is_refused_before_the_work() -> None:
     assert "seed: expected a number from 0" in refusal(reproduce, made_up(), preset=SMALL, seed=-1)
 
 
@@ -306,29 +196,17 @@ def published_runs() -> KernelRuns:
     return runs_of(published("aiwc2018", "aiwc2018"))
 
 
-@pytest.fixture(scope="module")
-def published_headline(published_runs: KernelRuns) -> Headline:
-    return headline(published_runs, trees=100, seed=0)
-
-
 @pytest.mark.system
-def test_the_features_are_the_papers(published_runs: KernelRuns) -> None:
+def test_features_and_the_headline_are_the_papers(published_runs: KernelRuns) -> None:
     assert len(published_runs) == 64060
     assert published_runs.rows().features.shape == (1560, 32)
-
-
-@pytest.mark.system
-def test_the_headline_is_the_papers(published_headline: Headline) -> None:
-    found = published_headline
+    found = headline(published_runs, trees=100, seed=0)
     assert found.forest.relative_log_cells == pytest.approx(RELATIVE_LOG, abs=0.003)
     assert found.forest.mae_log == pytest.approx(MAE_LOG, abs=0.02)
     assert round(found.oob_r2, 2) == R2
     assert found.worst_kernel == WORST_KERNEL
 
-
-@pytest.mark.system
-def test_in_real_time_the_lookup_table_is_better_and_both_err_more(published_headline: Headline) -> None:
-    found = published_headline
+    # In real time the lookup table is better, and both err more.
     assert found.lookup.relative_log_cells < found.forest.relative_log_cells
     assert found.lookup.mape_cells < found.forest.mape_cells
     assert found.forest.mape_cells > 4 * found.forest.relative_log_cells

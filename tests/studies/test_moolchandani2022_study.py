@@ -3,35 +3,23 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import pytest
 
 from crosscast.data.corun import MeasuredMix, Member
-from crosscast.evaluation.corun.evaluation import evaluate_corun, of_one_device
+from crosscast.evaluation.corun.evaluation import of_one_device
 from crosscast.prediction.corun.models import models_named
-from crosscast.prediction.corun.moolchandani2022 import Published
-from crosscast.prediction.corun.moolchandani2022_features import Combination
-from crosscast.studies.moolchandani2022 import (
-    ALL_SIZES,
-    CLUSTER_COUNTS,
-    SAME_SIZE,
-    ClusterStudy,
-    SizeStudy,
-    cluster_mixes,
-    size_study,
-)
+from crosscast.studies import moolchandani2022
 from crosscast.studies.moolchandani2022_features import (
-    ALL_FEATURES,
-    FIGURE_8,
-    SPLITS,
-    TABLE_7,
     CombinationStudy,
-    PathStudy,
     combination_study,
     path_study,
 )
+from crosscast.studies.moolchandani2022_report import study_report
+from support.golden import assert_printed
 from support.mixes import APPLICATIONS, counted_co_runs, made_co_runs, make_isolated_run, studied
 
 WAY: dict[str, Any] = {"progress": None, "cache": None, "jobs": 1}
@@ -51,27 +39,12 @@ def performance() -> CombinationStudy:
     return made("performance", CombinationStudy)
 
 
-def test_every_published_combination_is_made_or_named_with_what_it_lacks() -> None:
-    study = performance()
-    asked = {each.name for row in FIGURE_8 for each in row}
-    assert {*study.names, *study.missing} == {*asked, "GPU_time", ALL_FEATURES}
-    assert not set(study.names) & set(study.missing)
-    assert study.names[:2] == ("ALU+SSE", "ALU+SSE+GPU_time")
-    assert study.missing["MEM+CPU_time"] == ("CPU_time",)
-    power = made("power", CombinationStudy)
-    assert {*power.names, *power.missing} == {*(each.name for each in TABLE_7), "GPU_power", ALL_FEATURES}
-
-
-def test_errors_are_those_of_the_published_model_with_these_features() -> None:
-    study = performance()
-    co_runs = of_one_device(counted_co_runs((2,)), "cpu")
-    combination = Combination("mine", ("MEM", "GPU_time"))
-    evaluation = evaluate_corun(co_runs, [Published("linear", combination)], SPLITS[0], level=None)
-    (own,) = [each for each in evaluation.results if each.quantity == "time" and each.mix_size is None]
-    row, column = study.names.index("MEM+GPU_time"), study.kinds.index("linear")
-    assert study.mape(SPLITS[0])[row, column] == own.mape
-    kind = study.kinds[column]
-    assert study.results[SPLITS[0], "MEM+GPU_time", kind].by_group == own.by_group
+def test_what_is_printed_of_all_studies_is_as_it_was() -> None:
+    path = Path(__file__).with_name("golden") / "moolchandani2022.txt"
+    assert_printed(study_report(studied()).to_text(), path)
+    studies = studied().studies
+    assert studies is not None
+    json.dumps(studies.to_dict(), allow_nan=False)
 
 
 def test_without_times_of_mixes_slowdowns_are_predicted_and_without_power_nothing_of_it() -> None:
@@ -85,19 +58,6 @@ def test_without_times_of_mixes_slowdowns_are_predicted_and_without_power_nothin
     assert power == "the power of no mix is known"
 
 
-def test_each_mix_is_followed_once_for_each_of_its_applications() -> None:
-    study = made("performance_paths", PathStudy)
-    pairs = [mix for mix in counted_co_runs().mixes if mix.device == "cpu" and len(mix.members) == 2]
-    assert len(study.times) == sum(len(mix.applications) for mix in pairs)
-    # All that is known was taken, as the published features are not all there.
-    assert not study.as_published
-    assert {"MEM", "GPU_time", "utilisation"} <= set(study.features)
-    means = study.times.mean(axis=0).tolist()
-    assert means == sorted(means, reverse=True)
-    assert (study.share == (study.times > 0).mean(axis=0)).all()
-    json.dumps(study.to_dict(), allow_nan=False)
-
-
 def test_two_applications_leave_nothing_to_leave_out() -> None:
     co_runs = of_one_device(counted_co_runs(), "cpu")
     few = [mix for mix in co_runs.mixes if mix.applications <= set(APPLICATIONS[:2])]
@@ -106,43 +66,13 @@ def test_two_applications_leave_nothing_to_leave_out() -> None:
     )
 
 
-def study() -> SizeStudy:
-    return made("sizes", SizeStudy)
-
-
-def errors(model: str, quantity: str = "slowdown") -> dict[tuple[str, int], float | None]:
-    return {
-        (each.fitted_to, each.mix_size): each.mape
-        for each in study().results
-        if each.model == model and each.quantity == quantity
-    }
-
-
-def test_models_of_one_size_are_fitted_to_that_size_alone_and_others_in_three_ways() -> None:
-    assert study().sizes == (2, 3)
-    assert study().of_one_size == ("published-linear",)
-    assert set(errors("published-linear")) == {(SAME_SIZE, 2), (SAME_SIZE, 3)}
-    assert set(errors("mean")) == {
-        (SAME_SIZE, 2),
-        (SAME_SIZE, 3),
-        (ALL_SIZES, 2),
-        (ALL_SIZES, 3),
-        ("mixes of 2 alone", 3),
-    }
-
-
-@pytest.mark.parametrize("model", ["mean", "published-linear"])
-def test_errors_are_those_of_an_evaluation_of_the_same_mixes(model: str) -> None:
-    co_runs = of_one_device(counted_co_runs(), "cpu")
-    triples = replace(co_runs, mixes=tuple(mix for mix in co_runs.mixes if len(mix.members) == 3))
-    whole = evaluate_corun(triples, models_named([model]), "leave-benchmark-out", level=None)
-    (own,) = [each for each in whole.results if each.quantity == "slowdown" and each.mix_size == 3]
-    assert errors(model)[SAME_SIZE, 3] == pytest.approx(own.mape)
+def study() -> moolchandani2022.SizeStudy:
+    return made("sizes", moolchandani2022.SizeStudy)
 
 
 def test_mixes_of_one_size_are_not_compared_with_others() -> None:
     pairs = of_one_device(counted_co_runs((2,)), "cpu")
-    found = size_study(pairs, models_named(["mean"]), 0)
+    found = moolchandani2022.size_study(pairs, models_named(["mean"]), 0)
     assert isinstance(found, str)
     assert "all have 2 members" in found
 
@@ -162,9 +92,9 @@ def blob(level: float, place: int) -> MeasuredMix:
 BLOBS = [blob(level, place) for level in LEVELS for place in range(8)]
 
 
-def clustered(mixes: Sequence[MeasuredMix]) -> ClusterStudy:
-    found = cluster_mixes(mixes, 0)
-    assert isinstance(found, ClusterStudy)
+def clustered(mixes: Sequence[MeasuredMix]) -> moolchandani2022.ClusterStudy:
+    found = moolchandani2022.cluster_mixes(mixes, 0)
+    assert isinstance(found, moolchandani2022.ClusterStudy)
     return found
 
 
@@ -178,7 +108,7 @@ def test_three_clusters_are_found_where_there_are_three_and_named_by_their_appli
     assert all(each.share == 1.0 for each in found.clusters)
     assert found.clusters[1].means["LLC misses"] == pytest.approx(0.5, abs=0.02)
     told: dict[str, Any] = found.to_dict()
-    assert list(told["silhouette"]) == [str(count) for count in CLUSTER_COUNTS]
+    assert list(told["silhouette"]) == [str(count) for count in moolchandani2022.CLUSTER_COUNTS]
     json.dumps(found.to_dict(), allow_nan=False)
 
 
@@ -200,13 +130,13 @@ def test_mixes_count_once_and_only_where_more_than_slowdowns_is_known() -> None:
         )
         for mix in made_co_runs(mixes=(2,)).mixes
     ]
-    found = cluster_mixes(mixes, 0)
+    found = moolchandani2022.cluster_mixes(mixes, 0)
     assert isinstance(found, str)
     assert "none is known" in found
 
 
 @pytest.mark.parametrize("count", [0, 8])
 def test_too_few_mixes_are_said(count: int) -> None:
-    found = cluster_mixes([blob(0.5, place) for place in range(count)], 0)
+    found = moolchandani2022.cluster_mixes([blob(0.5, place) for place in range(count)], 0)
     assert isinstance(found, str)
     assert "more than 8 different mixes" in found

@@ -53,6 +53,21 @@ def rewrite_card(folder: Path, change: Callable[[dict[str, Any]], object]) -> No
     path.write_text(json.dumps(card))
 
 
+def changed(path: str, value: Any) -> Callable[[Any], None]:
+    """A change of what is at a path: to a value, or as the words ``absent`` and ``the first again`` say."""
+
+    def change(card: Any) -> None:
+        *way, last = (int(part) if part.isdigit() else part for part in path.split("/"))
+        for part in way:
+            card = card[part]
+        if value == "absent":
+            del card[last]
+        else:
+            card[last] = [*card[last], card[last][0]] if value == "the first again" else value
+
+    return change
+
+
 def model_refusal(folder: Path) -> str:
     """The one sentence with which a model is refused, when it is loaded or first used."""
     with pytest.raises(InputError) as caught:

@@ -1,4 +1,4 @@
-"""Artefacts of models of configurations: what comes back, and what is refused."""
+"""Artefacts of models of configurations, and the nearest kernels: what comes back, and what is refused."""
 
 import json
 from pathlib import Path
@@ -6,14 +6,21 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from sklearn.neighbors import KNeighborsRegressor
 
+from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.artefact import KINDS, TrainedConfigurationModel
+from crosscast.prediction.configuration.bailey2014 import PublishedModel
 from crosscast.prediction.configuration.choice import choice_of
-from crosscast.prediction.configuration.models import MODELS, NearestKernels, model_named
+from crosscast.prediction.configuration.data import ConfigurationModel, Surfaces
+from crosscast.prediction.configuration.features import TrainingRuns
+from crosscast.prediction.configuration.models import NearestKernels, model_named
+from crosscast.prediction.configuration.process import ProcessModel
 from crosscast.prediction.named_models import load_model
 from crosscast.prediction.store import CARD
 from support.models import chooser_card, kept_chooser
+from support.refusals import refusal
 from support.surfaces import made_surfaces
 
 
@@ -41,25 +48,7 @@ def test_a_model_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:
         card = msgspec.structs.replace(card, model="nearest")
         TrainedConfigurationModel(card, nearest).save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_every_model_has_its_name_and_can_be_kept(name: str, tmp_path: Path) -> None:
-    surfaces = made_surfaces(4, noise=0.01)
-    model = model_named(name)
-    assert model.name == name
-    fitted = model.fit(surfaces, (11, 0))
-    card = msgspec.structs.replace(chooser_card(), kind=getattr(fitted, "kind", ""))
-    TrainedConfigurationModel(card, fitted).save(tmp_path / "model")
-    observed = surfaces.observed(0, (11, 0))
-    before, after = (each.forecast(observed) for each in (fitted, load_model(tmp_path / "model").predictor))
-    np.testing.assert_array_equal(after.power.centre, before.power.centre)
-    np.testing.assert_array_equal(after.time.quantile(0.95), before.time.quantile(0.95))
-
-
-def test_an_unknown_model_is_refused() -> None:
-    with pytest.raises(InputError, match=r"model: expected one of model, published, .*, found 'magic'"):
-        model_named("magic")
+    assert "model: expected one of model, published" in refusal(model_named, "magic")
 
 
 def measured(number: int, row: int = 2) -> dict[str, float]:
@@ -91,3 +80,57 @@ def test_runs_that_are_not_there_are_named(folder: Path) -> None:
         model.predict({highest: measured(11)})
     with pytest.raises(InputError, match=r"runs: node: .*: power_w: expected a number, found time_s"):
         model.predict({highest: {"time_s": 1.0}})
+
+
+SAMPLES = (11, 0)
+MODELS: list[ConfigurationModel] = [NearestKernels(), PublishedModel(), ProcessModel()]
+
+
+def changes(surfaces: Surfaces) -> tuple[Reals, Reals, Reals]:
+    """Points, and targets of baselines: logarithms over those at the sample of the same device."""
+    known = TrainingRuns.of(surfaces, SAMPLES)
+    values = (known.surfaces.time_s, known.surfaces.power_w)
+    time, power = (np.log(each / each[:, known.scaled_from]) for each in values)
+    return known.features.standardized(known.values), time, power
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_a_sample_that_is_missing_is_named(model: ConfigurationModel) -> None:
+    surfaces = made_surfaces(3)
+    fitted = model.fit(surfaces, (11, 0))
+    with pytest.raises(InputError, match="expected a run at node: cpu cap 100 W, gpu cap 250 W, found none"):
+        fitted.forecast(surfaces.observed(0, (0, 4)))
+
+
+def test_it_predicts_what_scikit_learn_does() -> None:
+    surfaces = made_surfaces(7, noise=0.05)
+    out = surfaces.rows_of(["app2"])
+    points, times, powers = changes(surfaces.take(~out))
+    other = KNeighborsRegressor(3, weights="distance")
+    fitted = NearestKernels().fit(surfaces.take(~out), SAMPLES)
+    for row in np.flatnonzero(out).tolist():
+        observed = surfaces.observed(row, SAMPLES)
+        point = fitted.features.standardized(fitted.features.values(observed, [0, 1]))[None]
+        forecast = fitted.forecast(observed)
+        rest = ~forecast.measured
+        time = observed.time_s[0] * np.exp(other.fit(points, times).predict(point)[0])
+        power = observed.power_w[0] * np.exp(other.fit(points, powers).predict(point)[0])
+        np.testing.assert_allclose(forecast.time.centre[rest], time[rest])
+        np.testing.assert_allclose(forecast.power.centre[rest], power[rest])
+
+
+def test_what_the_nearest_lack_comes_from_all_others_and_from_none_is_unknown() -> None:
+    surfaces = made_surfaces(3).take(np.arange(4))
+    alone = NearestKernels().fit(surfaces.take(np.array([3])), SAMPLES)
+    expected = alone.forecast(surfaces.observed(0, SAMPLES)).time.centre
+    # The three others are nearer, the kernel itself among them.
+    surfaces.time_s[:3, 5] = surfaces.power_w[:3, 5] = np.nan
+    surfaces.time_s[:, 6] = surfaces.power_w[:, 6] = np.nan
+    forecast = NearestKernels().fit(surfaces, SAMPLES).forecast(surfaces.observed(0, SAMPLES))
+    assert np.isnan([forecast.time.centre[6], forecast.power.centre[6]]).all()
+    assert np.isfinite(np.delete(forecast.time.centre, 6)).all()
+    assert forecast.time.centre[5] == pytest.approx(expected[5])
+    # One application is enough.
+    surfaces = made_surfaces(1)
+    forecast = NearestKernels().fit(surfaces, SAMPLES).forecast(surfaces.observed(0, SAMPLES))
+    assert np.isfinite([forecast.time.centre, forecast.power.centre]).all()

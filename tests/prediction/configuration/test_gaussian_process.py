@@ -1,15 +1,19 @@
-"""Covariances are those of Matérn, of points near and far."""
+"""Gaussian processes are those of other implementations; speeds keep to what cores and clocks allow."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import check_grad
-from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import Matern
 from threadpoolctl import threadpool_limits
 
 from crosscast.arrays import Flags, Integers, Reals
+from crosscast.data.configuration import Configuration
+from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces
+from crosscast.prediction.configuration.features import SpeedLimits
 from crosscast.prediction.configuration.gaussian_process import (
     Covariance,
     Marginals,
@@ -21,7 +25,8 @@ from crosscast.prediction.configuration.gaussian_process import (
     sum_of_parts,
 )
 from crosscast.prediction.configuration.gaussian_process import fit_covariance as fit_with_threads
-from support.surfaces import FEATURES, made_covariance, made_points
+from crosscast.prediction.configuration.process import ProcessModel
+from support.surfaces import FEATURES, made_covariance, made_points, made_surfaces
 
 
 def test_both_parts_are_those_of_scikit_learn() -> None:
@@ -75,19 +80,6 @@ def test_the_gradient_is_that_of_finite_differences(change: float) -> None:
     assert error < 1e-4 * np.abs(cost(start)[1]).max()
 
 
-def test_the_cost_is_that_of_the_likelihood_but_for_a_constant_and_the_prior() -> None:
-    points, kernels, values = drawn(made_covariance(), 4, 6)
-    cost = likelihood(points, kernels, values).cost
-    ones, others = made_covariance(), made_covariance(own=0.5, noise=0.2)
-    costs = [cost(logarithms(each))[0] for each in (ones, others)]
-    # With the same lengths the prior is the same.
-    expected = [
-        -multivariate_normal(np.zeros(len(values)), joint(each, points, kernels)).logpdf(values)
-        for each in (ones, others)
-    ]
-    assert costs[0] - costs[1] == pytest.approx(expected[0] - expected[1], rel=1e-5)
-
-
 @pytest.mark.parametrize(
     ("points", "kernels", "values"),
     [
@@ -105,15 +97,9 @@ def test_the_cost_is_that_of_the_likelihood_but_for_a_constant_and_the_prior() -
 def test_odd_values_have_a_likeliest_covariance_too(points: Reals, kernels: Integers, values: Reals) -> None:
     features = min(FEATURES, points.shape[1])
     covariance = fit_covariance(points, features, kernels, values)
-    every = [
-        *covariance.lengths,
-        *covariance.own_lengths,
-        covariance.variance,
-        covariance.own_variance,
-        covariance.noise,
-    ]
-    assert np.isfinite(every).all()
-    assert min(every) > 0
+    variances = [covariance.variance, covariance.own_variance, covariance.noise]
+    every = [*covariance.lengths, *covariance.own_lengths, *variances]
+    assert np.isfinite(every).all() and min(every) > 0
 
 
 COVARIANCE = made_covariance()
@@ -213,30 +199,72 @@ def test_with_all_points_inducing_it_is_exact(used: Flags) -> None:
     np.testing.assert_allclose(shared_of(posterior), covariance, atol=1e-5)
 
 
-def test_training_never_makes_it_less_sure_and_variances_stay_positive() -> None:
-    for count in (1, 5, 30):
-        inducing = inducing_points(HARDLY_OWN, POINTS, count)
-        posterior = TrainingCovariances.of(HARDLY_OWN, POINTS, inducing).condition_on(
-            TRAINING_VALUES, np.ones(30, np.bool_)
-        )
-        variances = np.diag(shared_of(posterior.at(POINTS[:6], FEATURES)))
-        assert (variances > -1e-9).all()
-        assert (variances < HARDLY_OWN.variance + 1e-9).all()
+CORES = ConfigurationSpace(tuple(Configuration("xeon", {"cores": cores}) for cores in range(1, 21)))
+CLOCKS = ConfigurationSpace(
+    tuple(
+        Configuration("gpu", {"core_clock_hz": core, "memory_clock_hz": memory})
+        for core in (1e9, 2e9)
+        for memory in (1e9, 4e9)
+    )
+)
 
 
-def greedy(points: Reals, most: int) -> list[int]:
-    """Each time the point of which the variance is greatest, given those before, by dense conditioning."""
-    chosen: list[int] = []
-    every = HARDLY_OWN.shared(points, points)
-    for _ in range(most):
-        seen = every[:, chosen]
-        left = np.diag(every - seen @ np.linalg.solve(every[np.ix_(chosen, chosen)], seen.T)).copy()
-        left[chosen] = -1
-        chosen.append(int(np.argmax(np.round(left, 9))))
-    return chosen
+def limits(space: ConfigurationSpace, *runs: tuple[int, float]) -> tuple[list[float], list[float]]:
+    numbers, times = np.array([number for number, _ in runs]), np.array([time for _, time in runs])
+    least, most = SpeedLimits.of(space).times(numbers, times)
+    return least.tolist(), most.tolist()
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_inducing_points_are_those_of_a_greedy_search(seed: int) -> None:
-    points = np.random.default_rng(seed).normal(size=(15, 4))
-    assert inducing_points(HARDLY_OWN, points, 8).tolist() == greedy(points, 8)
+def test_twenty_cores_are_at_most_twenty_times_as_fast_as_one_but_for_caches() -> None:
+    least, most = limits(CORES, (0, 20.0))
+    assert least[-1] == pytest.approx(20 / 20 / 1.05)
+    assert most[-1] == pytest.approx(20 * 1.05)
+    least, most = limits(CORES, (19, 1.0))
+    assert (least[0], most[0]) == pytest.approx((1 / 1.05, 20 * 1.05))
+
+
+def test_clocks_that_rise_more_count_and_other_settings_devices_and_contradictions_limit_nothing() -> None:
+    least, most = limits(CLOCKS, (0, 1.0))
+    assert least == pytest.approx([1 / 1.02, 1 / 4 / 1.02, 1 / 2 / 1.02, 1 / 4 / 1.02])
+    assert most == pytest.approx([1.02] * 4)
+    others = (("a", 1, "big"), ("a", 2, "little"), ("b", 2, "big"))
+    space = ConfigurationSpace(
+        tuple(Configuration(key, {"cores": cores, "cluster": word}) for key, cores, word in others)
+    )
+    least, most = limits(space, (0, 1.0))
+    assert least[1:] == [0.0, 0.0] and most[1:] == [np.inf, np.inf]
+    least, most = limits(CORES, (0, 1.0), (1, 0.1))
+    assert (least[5], most[5]) == (0.0, np.inf)
+
+
+@given(st.floats(0.1, 1.0), st.lists(st.integers(0, 19), min_size=1, max_size=4, unique=True))
+def test_what_follows_amdahl_is_within_its_limits(parallel: float, numbers: list[int]) -> None:
+    times = 1 - parallel + parallel / np.arange(1, 21)
+    least, most = limits(CORES, *((number, times[number]) for number in numbers))
+    assert (np.array(least) <= times).all() and (times <= np.array(most)).all()
+
+
+def test_a_process_keeps_to_the_limits_and_intervals_come_from_the_programs_that_are_tested() -> None:
+    rng = np.random.default_rng(0)
+    kernels = tuple(KernelAt(f"app{number}", f"app{number}", "big") for number in range(6))
+    share = rng.uniform(0.5, 1.0, (6, 1))
+    time_s = (1 - share + share / np.arange(1, 21)) * np.exp(rng.normal(0, 0.5, (6, 20)))
+    surfaces = Surfaces("made up", kernels, CORES, time_s, np.full((6, 20), 50.0) + np.arange(20))
+    predictor = ProcessModel().fit(surfaces, (19, 0))
+    forecast = predictor.forecast(surfaces.observed(0, (19, 0)))
+    least, most = SpeedLimits.of(CORES).times(np.array([19, 0]), time_s[0, [19, 0]])
+    predicted = ~forecast.measured
+    for values in (forecast.time.centre, *forecast.time.limits(0.99)):
+        assert (least[predicted] <= values[predicted]).all() and (values[predicted] <= most[predicted]).all()
+    assert forecast.time.programs == 6
+    few = ProcessModel(tested=("app1", "app2")).fit(surfaces, (19, 0)).fitted
+    assert few.held_out is not None and few.held_out.programs == 2
+    assert few.time_errors.tolist() == predictor.fitted.time_errors.tolist()
+
+
+def test_a_model_without_errors_of_programs_has_pooled_intervals() -> None:
+    surfaces = made_surfaces(noise=0.02)
+    predictor = ProcessModel().fit(surfaces, (0, 11))
+    older = replace(predictor, fitted=replace(predictor.fitted, held_out=None, plain=None))
+    time = older.forecast(surfaces.observed(0, (0, 11))).time
+    assert time.limits(0.8)[0] == pytest.approx(time.quantile(0.1))

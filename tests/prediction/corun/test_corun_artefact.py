@@ -1,22 +1,27 @@
-"""Artefacts of models of co-running: what was kept forecasts the same, and wrong input is one sentence."""
+"""Artefacts of models of co-running: forecasts, what belongs beside them, and mixes that were measured."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import structs
 
 from crosscast.data.corun import CoRuns, IsolatedRun
+from crosscast.decide.colocation_gains import pair_gain
 from crosscast.errors import InputError
 from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, FittedCoRun, TrainedCoRunModel
-from crosscast.prediction.corun.forecast import CoRunPredictor, CoRunResiduals
+from crosscast.prediction.corun.forecast import CoRunPrediction, CoRunPredictor, CoRunResiduals, Mix
 from crosscast.prediction.corun.moolchandani2022 import Published
+from crosscast.prediction.corun.probes import NO_MIXES
 from crosscast.prediction.corun.process import Process
-from crosscast.prediction.named_models import load_model
+from support import corun_models
+from support.examples import examples
 from support.mixes import NAMES, made_co_runs, make_isolated_run
 
 BOTH = made_co_runs(NAMES[:4], mixes=(2, 3))
@@ -41,12 +46,7 @@ def kept(
         for whose, factor in ((NEW, 2.0), (KNOWN, 1.0))
     }
     sizes = tuple(sorted({len(mix.members) for mix in runs.mixes}))
-    card = CoRunCard(
-        "process", 0, "cpu", "{}", sizes, runs.applications, 1 << 30, {"mixes": 9}, {"level": 0.9}
-    )
-    TrainedCoRunModel(card, FittedCoRun(predictor, errors)).save(folder)
-    model: TrainedCoRunModel = load_model(folder, "corun")
-    return model
+    return corun_models.kept(predictor, errors, folder, sizes, 1 << 30)
 
 
 @pytest.fixture(scope="module")
@@ -57,32 +57,6 @@ def predictor() -> CoRunPredictor:
 @pytest.fixture(scope="module")
 def model(predictor: CoRunPredictor, tmp_path_factory: pytest.TempPathFactory) -> TrainedCoRunModel:
     return kept(tmp_path_factory.mktemp("kept") / "co", predictor)
-
-
-def test_intervals_are_those_of_new_or_of_known_applications(model: TrainedCoRunModel) -> None:
-    known, new = model.predict([(A, B), (A, X)])
-    for forecast, factor in ((known, 1.0), (new, 2.0)):
-        for quantity, result in (
-            ("slowdown", forecast.slowdown[0]),
-            ("time", forecast.time_s),
-            ("power", forecast.power_w),
-        ):
-            assert result is not None
-            assert result.high / result.value == pytest.approx(np.exp(factor * QUANTITIES[quantity]))
-            assert result.low * result.high == pytest.approx(result.value**2)
-
-
-def test_a_forecast_says_what_belongs_beside_it(model: TrainedCoRunModel) -> None:
-    (predicted,) = model.predict([(A, B)], level=0.5)
-    assert predicted.level == 0.5
-    assert predicted.serial_s == pytest.approx((A.time_s or 0) + (B.time_s or 0))
-    assert predicted.memory_bytes == 2 << 20
-    assert predicted.warnings == ()
-    document: dict[str, Any] = predicted.to_dict()
-    assert list(document["slowdown"]) == [A.application, B.application]
-    for value in (document["time_s"], document["power_w"], *document["slowdown"].values()):
-        assert value["low"] < value["value"] < value["high"]
-    json.dumps(document, allow_nan=False)
 
 
 def test_an_application_that_is_there_twice_is_named_twice(model: TrainedCoRunModel) -> None:
@@ -190,15 +164,80 @@ def test_mixes_may_be_named_by_isolated_runs_of_the_training(predictor: CoRunPre
         model.predict([["bfs/huge", "cfd/small"]])
 
 
-def test_a_forecast_is_a_table_of_co_runners(model: TrainedCoRunModel) -> None:
-    predicted = model.predict([(A, B), (A, B, X)])
-    table = predicted.plain_columns()
-    assert table["co_runner"] == ["bfs small", "cfd small", "bfs small", "cfd small", "x small"]
-    assert table["mix"][:2] == ["bfs small + cfd small"] * 2
-    assert predicted[0].time_s is not None
-    assert table["time_s"][:2] == [predicted[0].time_s.value] * 2
-    assert all(
-        low < value < high
-        for low, value, high in zip(*(table[name] for name in ("low", "slowdown", "high")), strict=True)
-    )
-    assert table["fits"] == [None] * 5
+SLOWDOWNS = st.floats(0.5, 20)
+
+
+@pytest.fixture(scope="module")
+def probed(tmp_path_factory: pytest.TempPathFactory) -> TrainedCoRunModel:
+    errors = {"known": {"slowdown": left_out(0.5), "time": left_out(0.4)}}
+    errors["new"] = errors["known"]
+    folder: Path = tmp_path_factory.mktemp("kept") / "co"
+    return corun_models.kept(Process(trees=False).fit(BOTH, 0), errors, folder, (2, 3))
+
+
+@given(SLOWDOWNS, SLOWDOWNS)
+@examples(10)
+def test_a_measured_mix_is_what_was_measured_in_any_order(
+    probed: TrainedCoRunModel, first: float, second: float
+) -> None:
+    told = probed.with_probes([((B, A), (second, first))])
+    for mix, expected in (((A, B), [first, second]), ((B, A), [second, first])):
+        (forecast,) = told.predict([mix])
+        values = [each.value for each in forecast.slowdown if each is not None]
+        assert values == pytest.approx(expected)
+        assert all(each is not None and each.low <= each.value <= each.high for each in forecast.slowdown)
+        assert forecast.measured and forecast.to_dict()["measured"]
+        alone = np.array([run.time_s for run in mix])
+        time = told.predictor.time_factor * (alone.sum() - float(pair_gain(alone, np.array(expected))))  # type: ignore[attr-defined]
+        assert forecast.time_s is not None and forecast.time_s.value == pytest.approx(time)
+        assert forecast.time_s.low <= time <= forecast.time_s.high
+
+
+@pytest.mark.parametrize("slowdown", [1.0, 0.8])
+def test_a_mix_takes_as_long_as_each_alone_or_as_that_was_measured(
+    probed: TrainedCoRunModel, slowdown: float
+) -> None:
+    # Mixes that are faster than their slowdowns, as those of short jobs.
+    source = FittedCoRun(replace(probed.predictor, time_factor=0.9), probed.errors)  # type: ignore[type-var]
+    told = replace(probed, source=source).with_probes([((A, B), (slowdown, slowdown))])
+    time_s = told.predict([(A, B)])[0].time_s
+    assert A.time_s is not None and time_s is not None
+    assert time_s.low == pytest.approx(time_s.value) == pytest.approx(A.time_s * slowdown)
+
+
+def test_intervals_are_the_noise_and_narrower_with_repeats(probed: TrainedCoRunModel) -> None:
+    once, often = ([((A, B), (1.5, 1.5))] * count for count in (1, 4))
+    widths = []
+    for probes in (once, often):
+        (forecast,) = probed.with_probes(probes).predict([(A, B)])
+        first = forecast.slowdown[0]
+        assert first is not None and first.value == pytest.approx(1.5)
+        widths.append(math.log(first.high / first.value))
+    process = probed.predictor.process
+    assert process is not None and process.scale.link == "logarithm"
+    assert widths[0] == pytest.approx(1.645 * process.scale.spread * math.sqrt(process.sizes.noise), rel=1e-3)
+    assert widths[1] == pytest.approx(widths[0] / 2)
+
+
+def test_repeats_are_averaged_and_equal_applications_keep_their_order() -> None:
+    pair: Mix = (A, A)
+    measured = NO_MIXES.with_mixes([(pair, (1.0, 2.0)), (pair, (4.0, 2.0))])
+    nothing = np.array([np.nan])
+    predicted = CoRunPrediction((np.array([1.5, 1.5]),), np.ones(1), nothing, nothing)
+    replaced = measured.replaced(predicted, [pair], predicted, lambda _: predicted)
+    assert replaced.slowdown[0].tolist() == pytest.approx([2.0, 2.0])
+    assert measured.repeats(pair) == 2
+
+
+def test_a_mix_of_three_goes_on_as_predicted_when_the_first_has_ended() -> None:
+    runs = tuple(IsolatedRun(name, "small", "cpu", 1.0) for name in "abc")
+    measured = NO_MIXES.with_mixes([(runs, (1.0, 2.0, 2.0))])
+    nothing = np.array([np.nan])
+
+    def predict(mixes: object) -> CoRunPrediction:
+        return CoRunPrediction((np.array([1.5, 1.5]),), nothing, nothing, nothing)
+
+    predicted = CoRunPrediction((np.full(3, 3.0),), np.array([3.0]), nothing, nothing)
+    replaced = measured.replaced(predicted, [runs], predicted, predict)
+    # After a second the first has ended, and half of the others is left.
+    assert replaced.time_s.tolist() == pytest.approx([1 + 0.5 * 1.5])

@@ -1,23 +1,29 @@
-"""Errors on what was left out, and how far intervals reach by them.
-
-Who shares a device is no faster than alone.
-"""
+"""Errors on mixes that were left out, times of mixes, baselines, and mixes that a process is told."""
 
 from collections.abc import Callable
-from random import Random
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LogisticRegression
 
 from crosscast.arrays import Integers, Reals
-from crosscast.data.corun import IsolatedRun
+from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix, Member
 from crosscast.errors import InputError
+from crosscast.prediction.corun import process as corun_process
 from crosscast.prediction.corun.forecast import CoRunPrediction, CoRunResiduals, longest_alone, physical
-from crosscast.prediction.corun.slowdowns import even_slowdown, mix_times, with_fewer
+from crosscast.prediction.corun.models import Mean
+from crosscast.prediction.corun.probes import suggest_mixes, with_measured
+from crosscast.prediction.corun.slowdowns import SlowdownProcess, even_slowdown, mix_times, with_fewer
+from crosscast.prediction.corun.training import Hyperparameters, fit_slowdowns
 from support.examples import examples
 from support.mix_times import mix_time
+from support.mixes import NAMES, made_co_runs, make_isolated_run, make_mix
+from support.refusals import refusal
 
 GROUPS = tuple("abcdefgh")
 
@@ -84,16 +90,6 @@ def test_times_lie_between_the_longest_and_the_sum(times: list[float], data: st.
     assert max(times) * (1 - 1e-9) <= time <= sum(times) * (1 + 1e-9)
 
 
-@given(st.lists(st.tuples(st.floats(0.01, 100), st.floats(1, 5)), min_size=2, max_size=5), st.randoms())
-def test_the_order_of_the_members_does_not_matter(members: list[tuple[float, float]], random: Random) -> None:
-    shuffled = random.sample(members, len(members))
-
-    def took(mix: list[tuple[float, float]]) -> float:
-        return mix_time([time for time, _ in mix], lambda running: [mix[index][1] for index in running])
-
-    assert took(shuffled) == pytest.approx(took(members))
-
-
 @given(st.lists(TIMES.filter(lambda times: len(times) >= 3).map(lambda times: times[:3]), min_size=1))
 def test_many_mixes_take_what_each_takes_by_itself(mixes: list[list[float]]) -> None:
     slowed = np.array([2.0, 1.5, 1.2])
@@ -109,17 +105,17 @@ def test_many_mixes_take_what_each_takes_by_itself(mixes: list[list[float]]) -> 
         assert alone == pytest.approx(together[index])
 
 
-@pytest.mark.parametrize(("times", "slowed"), [([np.nan, 1.0], [2.0, 2.0]), ([1.0, 1.0], [2.0, np.nan])])
-def test_what_is_not_known_makes_a_time_unknown(times: list[float], slowed: list[float]) -> None:
-    assert np.isnan(mix_time(times, lambda running: slowed))
+def always(slowed: list[float]) -> Callable[[tuple[int, ...]], list[float]]:
+    return lambda running: slowed
 
 
-@pytest.mark.parametrize(
-    ("times", "slowed", "name"), [([0.0, 1.0], 2.0, "isolated times"), ([1.0, 2.0], -1.0, "slowdowns")]
-)
-def test_times_and_slowdowns_are_above_0(times: list[float], slowed: float, name: str) -> None:
-    with pytest.raises(InputError, match=rf"^{name}: expected numbers above 0, found"):
-        mix_time(times, lambda running: [slowed] * len(running))
+def test_what_is_not_known_makes_a_time_unknown_and_none_is_at_or_below_0() -> None:
+    for times, slowed in (([np.nan, 1.0], [2.0, 2.0]), ([1.0, 1.0], [2.0, np.nan])):
+        assert np.isnan(mix_time(times, always(slowed)))
+    assert refusal(mix_time, [0.0, 1.0], always([2.0] * 2)).startswith(
+        "isolated times: expected numbers above 0"
+    )
+    assert refusal(mix_time, [1.0, 2.0], always([-1.0] * 2)).startswith("slowdowns: expected numbers above 0")
 
 
 @given(TIMES, st.floats(1, 5))
@@ -144,3 +140,161 @@ def test_no_slowdown_is_below_1_nor_a_mix_too_short(runs: list[tuple[float, floa
     bounded = physical(result, [mix])
     assert (bounded.slowdown[0] == np.maximum(slowdown, 1.0)).all()
     assert bounded.time_s[0] == max(time_s, longest_alone(mix))
+
+
+A = IsolatedRun("a", "s", "d", 1.0, power_w=30.0)
+B = IsolatedRun("b", "s", "d", 3.0, power_w=50.0)
+UNKNOWN = IsolatedRun("c", "s", "d", None)
+
+
+def mix(*slowed: tuple[IsolatedRun, float | None], **known: float | bool | None) -> MeasuredMix:
+    members = tuple(Member(isolated_run, slowdown) for isolated_run, slowdown in slowed)
+    return MeasuredMix("mix", "d", members, **known)  # type: ignore[arg-type]
+
+
+def runs(*mixes: MeasuredMix) -> CoRuns:
+    return CoRuns("made-up", (A, B), mixes)
+
+
+def test_times_keep_their_place_between_the_longest_and_the_sum_or_follow_from_slowdowns() -> None:
+    """3.25 s of 3 to 4 s is a quarter: 6.5 s of 6 to 8."""
+    double = IsolatedRun("d", "s", "d", 2.0), IsolatedRun("e", "s", "d", 6.0)
+    said = Mean().fit(runs(mix((A, None), (B, None), time_s=3.25))).predict([double])
+    assert said.time_s == pytest.approx([6.5])
+    assert np.isnan(said.slowdown[0]).all()
+    said = Mean().fit(runs(mix((A, 2.0), (B, 2.0)))).predict([(A, B), (A, UNKNOWN)])
+    assert said.time_s == pytest.approx([2.0 + 2.0, np.nan], nan_ok=True)
+
+
+def test_failed_mixes_teach_nothing() -> None:
+    failed = MeasuredMix("f", "d", (Member(A, 9.0), Member(B, None, "killed")))
+    assert Mean().fit(runs(failed, mix((A, 2.0), (B, 2.0)))).predict([(A, B)]).slowdown[0] == pytest.approx(
+        [2.0, 2.0]
+    )
+    assert refusal(Mean().fit, runs(failed)) == "made-up: expected mixes to learn from, found none"
+
+
+GIB = 1 << 30
+
+
+def of_memory(name: str, gib: float) -> IsolatedRun:
+    return replace(make_isolated_run(name), memory_bytes=int(gib * GIB))
+
+
+ISOLATED_RUNS = [of_memory(name, gib) for name, gib in zip(NAMES, (1, 2, 4, 6, 8, 10), strict=True)]
+PAIRS = [(first, second) for place, first in enumerate(ISOLATED_RUNS) for second in ISOLATED_RUNS[place:]]
+
+
+def fitting_mix(isolated_runs: tuple[IsolatedRun, ...], fits: bool | None) -> MeasuredMix:
+    return MeasuredMix("mix", "cpu", tuple(Member(each) for each in isolated_runs), fits=fits)
+
+
+def gib_of(isolated_runs: tuple[IsolatedRun, ...]) -> float:
+    return sum(each.memory_bytes or 0 for each in isolated_runs) / GIB
+
+
+MIXES = [fitting_mix(pair, gib_of(pair) <= 10) for pair in PAIRS]
+
+
+def feasibility(mixes: list[MeasuredMix]) -> corun_process.Feasibility:
+    fits = corun_process.fit_feasibility(mixes)
+    assert fits is not None
+    return fits
+
+
+def test_odds_are_those_of_scikit_learn() -> None:
+    numbers = np.log([gib_of(pair) for pair in PAIRS])
+    scaled = (numbers - numbers.mean()) / numbers.std()
+    design = np.column_stack([np.ones_like(scaled), scaled])
+    truth = [each.fits for each in MIXES]
+    peer = LogisticRegression(C=100.0, fit_intercept=False, tol=1e-10, max_iter=1000).fit(design, truth)
+    fits = feasibility(MIXES)
+    assert_allclose([fits.intercept, fits.slope], peer.coef_[0], rtol=1e-4)
+    assert_allclose(fits.probability(PAIRS), peer.predict_proba(design)[:, 1], atol=1e-5)
+
+
+def test_mixes_that_tell_too_little_give_nothing() -> None:
+    same = IsolatedRun("a", "s", "d", 1.0, memory_bytes=GIB)
+    for mixes in (
+        [],
+        made_co_runs().mixes,
+        [replace(each, fits=None) for each in MIXES],
+        # Two do not fit; or all applications are alike.
+        [fitting_mix(pair, gib_of(pair) <= 18) for pair in PAIRS],
+        [fitting_mix((same, same), fits) for fits in [True, False] * 4],
+    ):
+        assert corun_process.fit_feasibility(mixes) is None
+
+
+CO_RUNS = made_co_runs(NAMES, mixes=(2, 3))
+NEW = [make_isolated_run(name) for name in ("gem", "hmm")]
+
+
+def test_power_is_told_where_that_of_members_is_known_with_the_median_for_an_unknown_use() -> None:
+    result = corun_process.fit_power(CO_RUNS.mixes)
+    assert result is not None
+    for power in (None, 0.0):
+        unknown = replace(NEW[0], power_w=power)
+        assert np.isnan(result.watts([(unknown, NEW[1]), (NEW[1], unknown)])).all()
+    without, middle = (replace(NEW[0], features=each) for each in ({}, {"utilisation": result.utilisation}))
+    assert_array_equal(result.watts([(without, NEW[1])]), result.watts([(middle, NEW[1])]))
+
+
+RUNS = made_co_runs(mixes=(2, 3))
+UNSEEN = make_isolated_run("new")
+OPEN_PAIRS = [(UNSEEN, run) for run in RUNS.isolated_runs]
+TYPICAL = 0.1
+
+
+@pytest.fixture(scope="module")
+def fitted() -> corun_process.CoRunProcessPredictor:
+    return corun_process.Process().fit(RUNS, 0)
+
+
+@pytest.fixture(scope="module")
+def process(fitted: corun_process.CoRunProcessPredictor) -> SlowdownProcess:
+    return fitted.slowdowns
+
+
+def slower(mix: MeasuredMix, factor: float = 2.0) -> MeasuredMix:
+    """A mix whose co-runners are slower than the law says."""
+    members = tuple(replace(each, slowdown=factor * (each.slowdown or 0)) for each in mix.members)
+    return replace(mix, members=members)
+
+
+def predicted(process: SlowdownProcess) -> np.ndarray:
+    slowdowns, indices = process.of_mixes(OPEN_PAIRS)
+    return np.concatenate(slowdowns.slowdowns(indices))
+
+
+@pytest.mark.parametrize("trees", [True, False])
+def test_telling_mixes_is_the_same_as_a_fit_with_them(trees: bool) -> None:
+    """As they are hardly known, neither sizes nor trees nor the scale of a fit come from them."""
+    mixes = RUNS.mixes
+    probes = tuple(slower(make_mix(pair)) for pair in OPEN_PAIRS[:2])
+    before = fit_slowdowns(mixes, 0, trees=trees)
+    fitted = Hyperparameters(before.scale.link, before.traits.names, before.sizes)
+    whole = fit_slowdowns((*mixes, *probes), 0, trees=trees, known=fitted)
+    assert_allclose(predicted(with_measured(before, probes)), predicted(whole), rtol=1e-8)
+
+
+def test_only_mixes_that_can_be_measured_are_named_each_once(process: SlowdownProcess) -> None:
+    among = [OPEN_PAIRS[1], OPEN_PAIRS[1][::-1], OPEN_PAIRS[2]]
+    suggestion = suggest_mixes(process, 2, [OPEN_PAIRS[0]], among, TYPICAL)
+    assert {run.name for mix in suggestion.mixes for run in mix} == {"new small", "cfd small", "crc small"}
+    with pytest.raises(InputError, match="suggest-probes: expected from 1 to 2, as 2 mixes can be measured"):
+        suggest_mixes(process, 3, [OPEN_PAIRS[0]], among, TYPICAL)
+    assert "from 1 to 5, as 6 mixes" in refusal(suggest_mixes, process, 6, OPEN_PAIRS, OPEN_PAIRS, TYPICAL)
+    with pytest.raises(InputError, match="no mix can be measured but the one that is asked for"):
+        suggest_mixes(process, 1, [OPEN_PAIRS[0]], [OPEN_PAIRS[0]], TYPICAL)
+
+
+def test_too_many_mixes_and_a_process_that_keeps_none_are_refused(process: SlowdownProcess) -> None:
+    many = list(combinations([make_isolated_run(f"app{index}") for index in range(72)], 2))
+    assert "at most 5,000 co-runners to compare, found 5,112" in refusal(
+        suggest_mixes, process, 1, many, many, TYPICAL
+    )
+    bare = replace(process, learned=None)
+    assert "expected a process that was better than the mean" in refusal(
+        with_measured, bare, [make_mix(OPEN_PAIRS[0])]
+    )

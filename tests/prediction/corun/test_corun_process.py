@@ -1,5 +1,6 @@
-"""The default model of co-running: what it predicts of made-up mixes, its laws, and what it refuses."""
+"""The default model of co-running: traits, covariances, what it predicts, its laws, and what it refuses."""
 
+import math
 from dataclasses import replace
 from itertools import combinations, combinations_with_replacement
 
@@ -10,13 +11,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from crosscast.arrays import Reals
-from crosscast.data.corun import CoRuns, MeasuredMix, Member
+from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix, Member
 from crosscast.errors import InputError
 from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of
 from crosscast.prediction.corun.forecast import CoRunPrediction
 from crosscast.prediction.corun.process import CoRunProcessPredictor, Process
-from crosscast.prediction.corun.slowdowns import KernelSizes, SlowdownCovariance
-from crosscast.prediction.corun.training import SlowdownPosterior, fit_slowdowns, fitted_sizes, inverse_of
+from crosscast.prediction.corun.slowdowns import LINKS, KernelSizes, Scale, SlowdownCovariance
+from crosscast.prediction.corun.training import SlowdownPosterior, fit_slowdowns, inverse_of, weights_of
 from support.mix_times import mix_time
 from support.mixes import NAMES, made_co_runs, make_isolated_run, make_mix
 from support.published_mixes import featureless
@@ -109,14 +110,6 @@ def test_slowdowns_that_are_all_the_same_are_predicted(link: str) -> None:
     assert_allclose(predicted.slowdown[0], 1.5, rtol=1e-6)
 
 
-def test_without_times_alone_slowdowns_are_predicted_and_times_are_not(fitted: CoRunProcessPredictor) -> None:
-    untimed = replace(NEW[0], time_s=None)
-    predicted = fitted.predict([(untimed, NEW[1]), (NEW[0], NEW[1])])
-    assert np.isfinite(np.concatenate(predicted.slowdown)).all()
-    assert np.isnan(predicted.time_s[0])
-    assert np.isfinite(predicted.time_s[1])
-
-
 def test_mixes_with_a_failed_member_or_without_slowdowns_teach_nothing(fitted: CoRunProcessPredictor) -> None:
     wrong = [
         replace(mix, members=(replace(mix.members[0], slowdown=9.0, failure="killed"), *mix.members[1:]))
@@ -133,18 +126,9 @@ def test_mixes_with_a_failed_member_or_without_slowdowns_teach_nothing(fitted: C
     ]
     runs = replace(BOTH, mixes=(*BOTH.mixes, *wrong, *zero))
     assert_same(Process().fit(runs, 0).predict(ASKED), fitted.predict(ASKED))
-
-
-def test_two_mixes_are_too_few() -> None:
-    with pytest.raises(InputError, match=r"^made up: expected at least 3 mixes with slowdowns .* found 2$"):
-        Process().fit(replace(BOTH, mixes=BOTH.mixes[:2]), 0)
-
-
-def test_a_refit_takes_what_was_found(fitted: CoRunProcessPredictor) -> None:
-    part = replace(BOTH, mixes=BOTH.mixes[:40])
-    again = Process().refit(fitted).fit(part, 0)
+    # A refit takes what was found.
+    again = Process().refit(fitted).fit(replace(BOTH, mixes=BOTH.mixes[:40]), 0)
     assert_array_equal(again.slowdowns.sizes.variances, fitted.slowdowns.sizes.variances)
-    assert again.slowdowns.scale.link == fitted.slowdowns.scale.link == "logarithm"
 
 
 def test_a_refit_finds_its_own_where_a_part_has_other_traits_in_common() -> None:
@@ -167,10 +151,11 @@ def test_a_refit_finds_its_own_where_a_part_has_other_traits_in_common() -> None
     assert np.isfinite(np.concatenate(again.predict([mixes[0].isolated_runs]).slowdown)).all()
 
 
-def test_no_mixes_are_predicted_as_nothing(fitted: CoRunProcessPredictor) -> None:
+def test_no_mixes_are_predicted_as_nothing_and_two_are_too_few(fitted: CoRunProcessPredictor) -> None:
     predicted = fitted.predict([])
-    assert predicted.slowdown == ()
-    assert predicted.time_s.shape == (0,)
+    assert (predicted.slowdown, predicted.time_s.shape) == ((), (0,))
+    with pytest.raises(InputError, match=r"^made up: expected at least 3 mixes with slowdowns .* found 2$"):
+        Process().fit(replace(BOTH, mixes=BOTH.mixes[:2]), 0)
 
 
 def test_more_members_than_were_trained_on_slow_down_by_what_pairs_add_up_to_at_least() -> None:
@@ -187,10 +172,9 @@ def test_more_members_than_were_trained_on_slow_down_by_what_pairs_add_up_to_at_
             assert slowdown >= 1 + sum(excess) - 1e-12
 
 
-def covariance_of(seed: int, count: int = 15) -> Reals:
-    half = np.random.default_rng(seed).normal(size=(count, 4))
-    covariance: Reals = half @ half.T
-    return covariance
+def covariance_of(seed: int) -> Reals:
+    half = np.random.default_rng(seed).normal(size=(15, 4))
+    return np.asarray(half @ half.T)
 
 
 @given(st.integers(0, 1000), st.integers(1, 10))
@@ -223,27 +207,118 @@ def test_an_inverse_and_its_determinant_are_those_of_numpy_also_where_rows_are_a
         inverse_of(-np.eye(3), 0.1)
 
 
-def test_sizes_that_are_fitted_are_likelier_than_others_and_find_the_noise() -> None:
-    isolated_runs = [make_isolated_run(name, size) for name in NAMES[:4] for size in ("small", "tiny")]
-    mixes = [(first, second) for first in isolated_runs for second in isolated_runs]
-    known, indices = applications_of(mixes)
-    training = SlowdownCovariance(Traits.of(known).matrix(known), CoRunnerRows.of(indices, len(known)))
-    start = KernelSizes.unfitted(training.features.near.shape[1])
-    random = np.random.default_rng(0)
-    n = len(training.rows.own)
-    truth = np.linalg.cholesky(training.matrix(start) + 1e-9 * np.eye(n)) @ random.normal(size=n)
-    values = truth + random.normal(0, 0.2, n)
-    result = fitted_sizes(training, values - values.mean())
-    assert result.noise == pytest.approx(0.04, rel=0.4)
+def bare(name: str, **features: float) -> IsolatedRun:
+    return IsolatedRun(name, "s", "d", 1.0, features=features)
 
-    def likelihood(sizes: KernelSizes) -> float:
-        inverse, log_determinant = inverse_of(training.matrix(sizes), sizes.noise)
-        away = (sizes.vector - start.vector) / start.prior_spread
-        centred = values - values.mean()
-        return float(-(centred @ inverse @ centred + log_determinant + away @ away) / 2)
 
-    best = likelihood(result)
-    assert best > likelihood(start)
-    for _ in range(5):
-        other = result.from_vector(result.vector + random.normal(0, 0.3, len(result.vector)))
-        assert likelihood(other) < best
+def test_traits_are_what_more_than_half_of_the_applications_have() -> None:
+    isolated_runs = [
+        bare("a", utilisation=0.5, slowdown_low=1.1),
+        bare("b", utilisation=0.7),
+        bare("c", slowdown_low=1.0),
+        bare("d", ipc=2.0),
+        bare("e", utilisation=0.9),
+    ]
+    traits = Traits.of(isolated_runs)
+    assert traits.names == ("utilisation",)
+    assert_array_equal(traits.matrix(isolated_runs).near[:, 0], [0.5, 0.7, 0.7, 0.7, 0.9])
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
+def test_a_slowdown_with_a_microbenchmark_that_cannot_be_is_not_known(value: float) -> None:
+    isolated_runs = [bare("a", slowdown_low=1.5), bare("b", slowdown_low=3.0), bare("c", slowdown_low=value)]
+    near = Traits.of(isolated_runs).matrix(isolated_runs).near[:, 0]
+    assert_allclose(near, np.log([1.5, 3.0, np.sqrt(4.5)]))
+
+
+def test_without_traits_the_load_is_the_lowest_rate_or_else_the_time_alone() -> None:
+    isolated_runs = [bare("a", k80_steps_per_s=1.0, v100_steps_per_s=2.0), bare("b", k80_steps_per_s=2.0)]
+    both = [replace(each, features={"v100_steps_per_s": 4.0, **each.features}) for each in isolated_runs]
+    assert Traits.of(both).load == "k80_steps_per_s"
+    # Slower is more load.
+    load = Traits.of(both).matrix(both).load
+    assert load[0] > load[1]
+    isolated_runs = [bare("a"), replace(bare("b"), time_s=math.e**2), replace(bare("c"), time_s=None)]
+    traits = Traits.of(isolated_runs)
+    assert traits.load == "time_s"
+    assert_allclose(traits.matrix(isolated_runs).load[2], 0.0, atol=1e-12)
+    unknown = [replace(each, time_s=None) for each in isolated_runs]
+    assert_array_equal(Traits.of(unknown).matrix(unknown).load, np.zeros(3))
+
+
+def test_a_load_that_is_not_known_is_the_mean_of_the_training_whoever_else_is_asked_about() -> None:
+    known = [bare("a", k80_steps_per_s=1.0), bare("b", k80_steps_per_s=9.0)]
+    traits, new = Traits.of(known), bare("c")
+    for inputs in ([new], [new, known[0]], [new, known[1]]):
+        assert_allclose(traits.matrix(inputs).load[0], 0.0, atol=1e-12)
+
+
+WITH = [make_isolated_run(name, size) for name in NAMES for size in ("small", "tiny")]
+WITHOUT = [replace(each, features={}) for each in WITH]
+
+
+def training(mixes: list[tuple[IsolatedRun, ...]]) -> SlowdownCovariance:
+    isolated_runs, indices = applications_of(mixes)
+    return SlowdownCovariance(
+        Traits.of(isolated_runs).matrix(isolated_runs), CoRunnerRows.of(indices, len(isolated_runs))
+    )
+
+
+def mixes_of(isolated_runs: list[IsolatedRun], seed: int, count: int = 12) -> list[tuple[IsolatedRun, ...]]:
+    random = np.random.default_rng(seed)
+    return [
+        tuple(isolated_runs[index] for index in random.choice(len(isolated_runs), size=random.integers(2, 5)))
+        for _ in range(count)
+    ]
+
+
+def moved(covariance: SlowdownCovariance, seed: int) -> KernelSizes:
+    sizes = KernelSizes.unfitted(covariance.features.near.shape[1])
+    return sizes.from_vector(sizes.vector + np.random.default_rng(seed).normal(0, 0.7, len(sizes.vector)))
+
+
+@pytest.mark.parametrize("isolated_runs", [WITH, WITHOUT], ids=["traits", "no traits"])
+def test_its_slope_is_that_of_finite_differences(isolated_runs: list[IsolatedRun]) -> None:
+    mixes = training(mixes_of(isolated_runs, 3))
+    sizes = moved(mixes, 3)
+    half = np.random.default_rng(3).normal(size=(len(mixes.rows.own), len(mixes.rows.own)))
+    weights = half + half.T
+    slope = mixes.slope(sizes, weights)
+    assert len(slope) == len(sizes.vector) - 1
+    for index, result in enumerate(slope):
+        step = np.zeros(len(sizes.vector))
+        step[index] = 1e-5
+        up, down = (
+            (weights * mixes.matrix(sizes.from_vector(sizes.vector + way * step))).sum() for way in (1, -1)
+        )
+        assert result == pytest.approx((up - down) / 2e-5, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("isolated_runs", [WITH, WITHOUT], ids=["traits", "no traits"])
+@pytest.mark.parametrize("count", [12, 400], ids=["fewer rows than pairs", "more"])
+def test_weights_are_those_of_the_whole_covariance(isolated_runs: list[IsolatedRun], count: int) -> None:
+    mixes = training(mixes_of(isolated_runs, 4, count))
+    sizes, rows = moved(mixes, 4), mixes.rows
+    values = np.random.default_rng(4).normal(size=len(rows.own))
+    weights = np.linalg.solve(mixes.matrix(sizes) + sizes.noise * np.eye(len(values)), values)
+    alone, beside = weights_of(mixes, sizes, values)
+    chosen = np.eye(len(alone))[rows.own]
+    # Weights differ where applications are alike, but not what they say.
+    pairs = mixes.of_pairs(sizes)
+    expected = np.column_stack([(chosen.T * weights) @ rows.beside, chosen.T @ weights])
+    result = np.column_stack([beside, alone])
+    assert_allclose(pairs @ result.ravel(), pairs @ expected.ravel(), rtol=1e-6, atol=1e-6)
+
+
+@given(st.sampled_from(sorted(LINKS)), st.floats(0.05, 49), st.integers(2, 9), st.floats(-0.5, 0.5))
+def test_slowdowns_come_back(link: str, slowdown: float, members: int, slope: float) -> None:
+    scale = Scale(link, -0.3, slope, 0.2)
+    values, count = np.array([slowdown]), np.array([float(members)])
+    assert scale.back(scale.to(values, count), count)[0] == pytest.approx(slowdown, rel=1e-9)
+
+
+@given(st.sampled_from(sorted(LINKS)), st.floats(-1e6, 1e6))
+def test_whatever_the_number_the_slowdown_is_one(link: str, number: float) -> None:
+    slowdown = LINKS[link].back(np.array([number]))[0]
+    assert 0 <= slowdown <= 50 + 1e-9
+    assert np.isfinite(slowdown)

@@ -1,7 +1,4 @@
-"""The published models of Moolchandani et al. 2022 predict what scikit-learn does, and hold their laws.
-
-Features of Moolchandani et al. 2022: which fairness stands for a mix, columns, published combinations.
-"""
+"""The published models of Moolchandani et al. 2022 predict what scikit-learn does, from their features."""
 
 from dataclasses import replace
 from functools import cache
@@ -10,7 +7,6 @@ from warnings import catch_warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import MinMaxScaler
 
 from crosscast.arrays import Reals
 from crosscast.data.corun import CoRuns, IsolatedRun
@@ -26,9 +22,7 @@ from crosscast.prediction.corun.moolchandani2022 import (
     estimator,
 )
 from crosscast.prediction.corun.moolchandani2022_features import (
-    CONCURRENT,
     FAIRNESS,
-    INDIVIDUAL,
     PERFORMANCE,
     POWER,
     Combination,
@@ -36,9 +30,10 @@ from crosscast.prediction.corun.moolchandani2022_features import (
     MixColumns,
     value_of,
 )
-from crosscast.studies.moolchandani2022_features import FIGURE_8, REPORTED_MAPE, TABLE_7, decision_paths
+from crosscast.studies.moolchandani2022_features import TABLE_7
 from support.mixes import with_members
 from support.published_mixes import made_co_runs, slowdowns
+from support.refusals import refusal
 
 PAIRS = made_co_runs((2,))
 TIMES = made_co_runs((2,), slowed=False, power=False)
@@ -117,23 +112,6 @@ def test_what_is_held_out_does_not_matter() -> None:
     np.testing.assert_array_equal(flat(said[0]), flat(said[1]))
 
 
-def test_those_that_are_left_of_three_are_slowed_down_as_pairs_are() -> None:
-    mixes = made_co_runs((2, 3), time=False, applications=6)
-    fitted = Published("linear").fit(mixes, 0)
-    three = made_co_runs((3,), applications=3, seed=5).mixes[0].isolated_runs
-    said = fitted.predict([three])
-    work, slowed = np.array([each.time_s for each in three], dtype=float), said.slowdown[0]
-    elapsed = float((work * slowed).min())
-    out = int(np.argmin(work * slowed))
-    left = [index for index in range(3) if index != out]
-    work = work - elapsed / slowed
-    pair = fitted.predict([tuple(three[index] for index in left)]).slowdown[0]
-    ends = work[left] * pair
-    early, late = int(np.argmin(ends)), int(np.argmax(ends))
-    expected = elapsed + ends[early] + work[left][late] - ends[early] / pair[late]
-    assert said.time_s[0] == pytest.approx(expected)
-
-
 def test_slowdowns_follow_from_times_where_none_was_measured() -> None:
     said = Published("linear").fit(made_co_runs((2,), slowed=False), 0).predict(TESTED)
     for (first, second), slowed, time in zip(TESTED, said.slowdown, said.time_s, strict=True):
@@ -149,12 +127,8 @@ def test_mixes_of_which_nothing_is_known_or_that_failed_teach_nothing() -> None:
         replace(mix, time_s=1e9, members=(replace(mix.members[0], failure="killed"), mix.members[1]))
         for mix in PAIRS.mixes[:3]
     ]
-    first = Published("linear").fit(PAIRS, 0).predict(TESTED)
-    second = (
-        Published("linear")
-        .fit(CoRuns("made-up", PAIRS.isolated_runs, (*PAIRS.mixes, *spoilt)), 0)
-        .predict(TESTED)
-    )
+    more = CoRuns("made-up", PAIRS.isolated_runs, (*PAIRS.mixes, *spoilt))
+    first, second = (Published("linear").fit(each, 0).predict(TESTED) for each in (PAIRS, more))
     np.testing.assert_array_equal(flat(first), flat(second))
 
 
@@ -166,9 +140,15 @@ def test_nothing_below_the_least_is_predicted() -> None:
     assert fitted.predict([(none, none)]).slowdown[0] == pytest.approx([least, least])
 
 
-def test_a_combination_that_needs_a_run_of_the_mix_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^comb17: expected features of applications alone, found CPU"):
-        Published("forest", power=TABLE_7[16])
+def test_kinds_names_and_features_that_there_are_not_are_refused() -> None:
+    assert "expected features of applications alone, found CPU" in refusal(
+        Published, "forest", power=TABLE_7[16]
+    )
+    assert "model: expected one of decision-tree, " in refusal(Published, "oracle")
+    assert "models: expected one of mean, sum, " in refusal(models_named, ["mean", "oracle"])
+    nothing = IsolatedRun("a", "s", "d", None)
+    none = refusal(MixColumns.fit, ("IPC", FAIRNESS), [(nothing, nothing)])
+    assert none.startswith("features: expected at least one of IPC, fairness, found none")
 
 
 def test_other_features_are_taken_where_there_are_none_of_the_paper_or_they_are_asked_for() -> None:
@@ -195,13 +175,6 @@ def test_mixes_of_five_are_learned_from_in_one_order() -> None:
     assert said.time_s == pytest.approx([mix.time_s for mix in co_runs.mixes], rel=0.2)
 
 
-def test_unknown_kinds_and_names_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^model: expected one of decision-tree, .* found 'oracle'$"):
-        Published("oracle")
-    with pytest.raises(InputError, match=r"^models: expected one of mean, sum, .* found 'oracle'$"):
-        models_named(["mean", "oracle"])
-
-
 def test_the_regressors_are_set_as_table_6_and_section_5_4_say() -> None:
     settings: dict[str, dict[str, object]] = {
         "decision-tree": {"max_depth": 10},
@@ -217,96 +190,25 @@ def test_the_regressors_are_set_as_table_6_and_section_5_4_say() -> None:
     assert PERFORMANCE_DEPTH == 7
 
 
-def test_the_tree_of_times_is_less_deep_than_that_of_power() -> None:
-    """Both have enough mixes to be as deep as they may."""
-    co_runs = made_co_runs((2,), applications=20)
-    predictor = Published("decision-tree").fit(co_runs, 0).of_size(2)
-    mixes = [mix.isolated_runs for mix in co_runs.mixes]
-    deepest = [
-        int(decision_paths(predictor, mixes, target).times.sum(axis=1).max())
-        for target in ("time_s", "power_w")
-    ]
-    assert deepest == [7, 10]
-
-
 FAIR = {"fairness_low": 0.9, "fairness_medium": 0.6, "fairness_high": 0.3}
 
 
-def isolated_run(name: str, **features: float) -> IsolatedRun:
-    return IsolatedRun(name, "s", "d", 1.0, features=features)
-
-
-def missing(amount: float, **more: float) -> IsolatedRun:
-    return isolated_run(f"misses {amount}", llc_miss=amount, **FAIR, **more)
+def missing(amount: float) -> IsolatedRun:
+    return IsolatedRun(f"misses {amount}", "s", "d", 1.0, features={"llc_miss": amount, **FAIR})
 
 
 FEATURE_PAIRS = [(missing(a), missing(b)) for a in (0.0, 0.3, 0.9) for b in (0.0, 0.3, 0.9)]
 
 
-def test_the_thresholds_part_the_sums_in_thirds() -> None:
+def test_the_thresholds_part_the_sums_in_thirds_and_the_others_decide() -> None:
     choice = FairnessChoice.fit(FEATURE_PAIRS)
     assert choice.pressure == "llc_miss"
-    levels = choice.levels(FEATURE_PAIRS)
-    assert np.bincount(levels.ravel()).tolist() == [6, 6, 6]
-
-
-def test_the_others_not_the_member_itself_decide() -> None:
-    choice = FairnessChoice.fit(FEATURE_PAIRS)
+    assert np.bincount(choice.levels(FEATURE_PAIRS).ravel()).tolist() == [6, 6, 6]
     assert choice.fairness([(missing(0.0), missing(0.9))]).tolist() == [[0.3, 0.9]]
-
-
-def test_published_combinations_are_those_of_the_paper() -> None:
-    assert len({frozenset(each.features) for each in TABLE_7}) == 20
-    known = {*INDIVIDUAL, *CONCURRENT, FAIRNESS}
-    assert all(
-        set(each.features) <= known and len(set(each.features)) == len(each.features) for each in TABLE_7
-    )
-    assert TABLE_7[15] == POWER
-    assert set(POWER.features) == {"CPU_power", "GPU_power", "LLC_miss", "fairness"}
-    assert set(REPORTED_MAPE) == {each.name for each in TABLE_7}
-    assert REPORTED_MAPE["comb16"]["forest"] == 3.59
-    assert min(REPORTED_MAPE["comb20"].values()) == REPORTED_MAPE["comb20"]["boosting"] == 3.62
-
-
-@pytest.mark.parametrize(
-    ("numbers", "concurrent"),
-    [((1, 2, 3, 4, 5, 6, 10, 11, 13, 14, 16), False), ((7, 8, 9, 12, 15, 17, 18, 19, 20), True)],
-)
-def test_those_that_need_a_mix_are_those_of_section_7_1(numbers: tuple[int, ...], concurrent: bool) -> None:
-    assert {bool(TABLE_7[number - 1].concurrent) for number in numbers} == {concurrent}
-
-
-def test_figure_8_has_every_row_with_neither_either_and_both_times() -> None:
-    for row in FIGURE_8:
-        without, cpu, gpu, both = (set(each.features) for each in row)
-        assert cpu - without == {"CPU_time"}
-        assert gpu - without == {"GPU_time"}
-        assert both == cpu | gpu
-    names = [each.name for row in FIGURE_8 for each in row]
-    assert len(set(names)) == len(names)
-    assert "ALU+SSE+fairness+CPU_time" in names
 
 
 NAMES = ("CPU_time", "GPU_time", "LLC_miss", FAIRNESS)
 MIXES = [mix.isolated_runs for mix in made_co_runs((3,), applications=6).mixes]
-
-
-def test_features_scale_as_scikit_learn_scales_them() -> None:
-    columns = MixColumns.fit(NAMES, MIXES)
-    values, _ = columns.of(MIXES)
-    fairness = columns.choice.fairness(MIXES)
-    raw = np.array(
-        [
-            [*(value_of(isolated_run, name) for name in NAMES[:3]), fair]
-            for mix, fairs in zip(MIXES, fairness, strict=True)
-            for isolated_run, fair in zip(mix, fairs, strict=True)
-        ]
-    )
-    expected = MinMaxScaler().fit_transform(raw)
-    result = np.concatenate(
-        [each[np.argsort(order)] for each, order in zip(values, columns.of(MIXES)[1], strict=True)]
-    )
-    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-12)
 
 
 def test_the_longest_alone_comes_first_and_members_without_a_time_last() -> None:
@@ -336,9 +238,3 @@ def test_what_some_lack_is_filled_with_the_median_and_flagged() -> None:
     assert columns.indices(["IPC"]).tolist() == [0, 2]
     assert columns.indices(["LLC_miss"]).tolist() == [1]
     assert replace(columns, flagged=np.array([0, 1])).indices(["LLC_miss"]).tolist() == [1, 3]
-
-
-def test_mixes_of_which_nothing_is_known_are_refused() -> None:
-    nothing = IsolatedRun("a", "s", "d", None)
-    with pytest.raises(InputError, match=r"^features: expected at least one of IPC, fairness, found none"):
-        MixColumns.fit(("IPC", FAIRNESS), [(nothing, nothing)])

@@ -1,4 +1,4 @@
-"""The scale of a run is what it says, or how much of a machine it had, or its input."""
+"""Runs of datasets as observations and vectors: scales, counters, devices, and what cannot be compared."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import array_shapes, arrays
 
-from crosscast.arrays import Flags, Reals
+from crosscast.arrays import Flags
 from crosscast.data.configuration import Setting
 from crosscast.data.dataset import Dataset, validate
 from crosscast.data.schema import json_text
-from crosscast.errors import InputError
 from crosscast.prediction.relative.data import Vectors
 from crosscast.prediction.relative.observed import (
     devices_left_out,
@@ -24,7 +22,6 @@ from crosscast.prediction.relative.observed import (
     vectors_of,
 )
 from support.refusals import refusal
-from support.shared import published
 from support.tables import Row, dataset, device
 
 
@@ -103,21 +100,23 @@ def test_settings_that_are_numbers_are_the_configuration() -> None:
     assert seen.scale == ("4 cores", "2")
 
 
-def test_a_failed_session_has_no_counters() -> None:
-    dataset = dataset_of_runs([run("cpu", 1.0, failure="wrong", counters={"loads": 1})])
-    with pytest.raises(InputError, match="made up: expected sessions with counters, found none"):
-        observations_of(dataset, counters="sessions")
+def test_failed_sessions_and_counters_and_settings_that_are_none_are_refused() -> None:
+    for made, message in (
+        (run("cpu", 1.0, counters={"loads": "many"}), "sessions: column 'counters' of sums, big, "),
+        (
+            run("cpu", 1.0, settings=NO_SETTINGS, counters=LOADS),
+            "cores: expected a finite number or a word",
+        ),
+    ):
+        assert message in refusal(observations_of, dataset_of_runs([made]))
+    failed = dataset_of_runs([run("cpu", 1.0, failure="wrong", counters=LOADS)])
+    assert "expected sessions with counters, found none" in refusal(
+        observations_of, failed, counters="sessions"
+    )
 
 
-def test_counters_and_settings_that_are_none_are_refused() -> None:
-    dataset = dataset_of_runs([run("cpu", 1.0, counters={"loads": "many"})])
-    with pytest.raises(InputError, match=r"sessions: column 'counters' of sums, big, .* expected an object"):
-        observations_of(dataset)
-    dataset = dataset_of_runs([run("cpu", 1.0, settings={"cores": [1]}, counters={"loads": 1})])  # type: ignore[dict-item]
-    assert "configuration: cores: expected a finite number or a word" in refusal(observations_of, dataset)
-
-
-KNOWN = arrays(np.bool_, array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=6), elements=st.booleans())
+LOADS = {"loads": 1}
+NO_SETTINGS: Any = {"cores": [1]}
 
 
 def times(known: Flags, devices: list[int]) -> int:
@@ -127,20 +126,6 @@ def times(known: Flags, devices: list[int]) -> int:
 def nested(rows: list[int], devices: int) -> Flags:
     """Work that the first so many of the devices have, row by row."""
     return np.array([np.arange(devices) < row for row in rows])
-
-
-@given(KNOWN)
-def test_the_chosen_share_work_and_no_other_device_has_more_of_it(known: Flags) -> None:
-    chosen = full_devices(known)
-    counts = known.sum(axis=0)
-    if not chosen:
-        fullest = np.argsort(-counts, kind="stable")[:2].tolist()
-        assert len(fullest) < 2 or times(known, fullest) == 0
-        return
-    others = [device for device in range(known.shape[1]) if device not in chosen]
-    assert len(chosen) >= 2
-    assert times(known, chosen) > 0
-    assert all(counts[device] <= counts[chosen].min() for device in others)
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=9), st.permutations(range(5)))
@@ -198,91 +183,48 @@ def test_a_device_with_gaps_is_left_out_and_can_be_asked_for() -> None:
     assert devices_left_out(dataset, chosen) == ()
 
 
-COUNTED_RUN, UNCOUNTED_RUN = run("a", 1.0, **COUNTED), run("b", 1.0)
+ONE_RUN, OTHER = run("a", 1.0, **COUNTED), run("b", 1.0)
+PAIR = [ONE_RUN, OTHER]
 NOT_TWO = "made up: expected counted work with times on two devices or more, found none (devices with times: "
+WITHOUT = "made up: expected work counted with times on all of"
 
 
 @pytest.mark.parametrize(
     ("runs", "options", "sentence"),
     [
+        ([ONE_RUN, run("b", 1.0, size="small"), run("b", 1.0, kernel="scan")], {}, f"{NOT_TWO}a, b)"),
+        ([ONE_RUN], {}, f"{NOT_TWO}a)"),
+        ([OTHER], {}, "made up: expected profiles or sessions with counters, found neither"),
+        (PAIR, {"devices": ["a"]}, "devices: expected two or more, each once, found a"),
+        (PAIR, {"devices": ["a", "b", "a"]}, "devices: expected two or more, each once, found a, b, a"),
+        (PAIR, {"devices": []}, "devices: expected two or more, each once, found none"),
         (
-            [run("cpu", 1.0, **COUNTED), run("gpu", 1.0, size="small"), run("gpu", 1.0, kernel="scan")],
-            {},
-            f"{NOT_TWO}cpu, gpu)",
-        ),
-        ([COUNTED_RUN], {}, f"{NOT_TWO}a)"),
-        ([UNCOUNTED_RUN], {}, "made up: expected profiles or sessions with counters, found neither"),
-        *(
-            (
-                [COUNTED_RUN, UNCOUNTED_RUN],
-                {"devices": devices},
-                f"devices: expected two or more, each once, found {', '.join(devices) or 'none'}",
-            )
-            for devices in (["a"], ["a", "b", "a"], [])
-        ),
-        (
-            [COUNTED_RUN, UNCOUNTED_RUN],
+            PAIR,
             {"devices": ["a", "x"]},
             "devices: expected some of those with times in made up (a, b), found 'x'",
         ),
+        (PAIR, {"sources": ["b"]}, "sources: expected some of those with counters in made up (a), found 'b'"),
         (
-            [COUNTED_RUN, UNCOUNTED_RUN],
-            {"sources": ["b"]},
-            "sources: expected some of those with counters in made up (a), found 'b'",
-        ),
-        (
-            [run(device, 1.0, size=device, **COUNTED) for device in "ab"],
+            [run(key, 1.0, size=key, **COUNTED) for key in "ab"],
             {"devices": ["a", "b"]},
-            "made up: expected work counted with times on all of a, b, found none",
+            f"{WITHOUT} a, b, found none",
         ),
         (
-            [run("cpu", 5.0, **COUNTED), run("cpu", 1.0, kernel="scan"), run("gpu", 2.0, kernel="scan")],
-            {"devices": ["cpu", "gpu"]},
-            "made up: expected work counted with times on all of cpu, gpu, found none",
+            [ONE_RUN, run("a", 1.0, kernel="scan"), run("b", 2.0, kernel="scan")],
+            {"devices": ["a", "b"]},
+            f"{WITHOUT} a, b, found none",
         ),
         (
-            [COUNTED_RUN, UNCOUNTED_RUN, run("c", 1.0, size="small", **COUNTED)],
+            [*PAIR, run("c", 1.0, size="small", **COUNTED)],
             {"sources": ["c"]},
             "made up: expected work counted on c with times on all of a, b, found none",
         ),
         (
-            [COUNTED_RUN, run("b", 0.0)],
+            [ONE_RUN, run("b", 0.0)],
             {},
             "made up: records: expected times above 0, found 0 for sums, sum, big on b",
         ),
     ],
 )
 def test_what_cannot_be_compared_is_refused(runs: list[Row], options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(InputError) as caught:
-        vectors(*runs, **options)
-    assert str(caught.value) == sentence
-
-
-def names(values: tuple[str, ...]) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
-    return np.array(values)
-
-
-def test_times_of_the_raja_suite_are_of_one_repetition() -> None:
-    vectors = vectors_of(published("rajaperf", "cross_architecture", cores=36))
-    moved = vectors.observations.counters[:, vectors.observations.names.index("Bytes/Rep")]
-    memset = names(vectors.observations.kernel) == "Algorithm_MEMSET"
-    # The V100's memory does 900 GB/s.
-    np.testing.assert_allclose((moved / vectors.times_s[:, 0])[memset] / 1e9, 854, rtol=0.01)
-
-
-@pytest.mark.system
-def test_the_mean_vector_of_other_kernels_is_as_far_off_as_known() -> None:
-    launches = vectors_of(published("rodinia9", "cross_architecture"))
-    # Kernels weigh the same; the mean is that of logarithms.
-    assert np.mean(_left_out(launches)) == pytest.approx(0.149, abs=5e-4)
-
-
-def _left_out(vectors: Vectors) -> list[float]:
-    kernel, vector = names(vectors.observations.kernel), vectors.vector
-    kernels = sorted(set(kernel.tolist()))
-    means: dict[str, Reals] = {each: np.log(vector[kernel == each]).mean(axis=0) for each in kernels}
-    return [
-        float(np.abs(vector[kernel == each] - np.exp(others)).mean())
-        for each in kernels
-        for others in [np.mean([means[other] for other in kernels if other != each], axis=0)]
-    ]
+    assert refusal(vectors, *runs, **options) == sentence

@@ -1,31 +1,20 @@
-"""Features of Table III: which counters of which tool give them.
-
-Amounts of work, told alike by the counters of several tools.
-
-Features as training rows fix them, and what is done with rows that are unlike them.
-
-Profiles are observations of no device.
-"""
+"""Counters of tools: features of Table III, amounts of work, prices, and columns that models learn from."""
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
+from crosscast.prediction.relative import features as relative_features
 from crosscast.prediction.relative.counters import (
     BYTES,
     INSTRUCTIONS,
-    INTENSITIES,
     ITEMS,
     LAUNCHES,
     OPERATIONS,
-    RULES,
     TABLE_3,
     Base,
     amounts_of,
@@ -35,14 +24,6 @@ from crosscast.prediction.relative.counters import (
     table3_features,
 )
 from crosscast.prediction.relative.data import NO_SOURCE, Observations, centred, kernel_weights
-from crosscast.prediction.relative.features import (
-    AS_IS,
-    LOGARITHM,
-    ROOT,
-    FittedFeatures,
-    fit_features,
-    scale_for,
-)
 from crosscast.prediction.relative.models import WorkPrices, fit_prices, terms_of
 from support.vectors import made_vectors, runs_with
 from support.work import DEVICES, PRICES, changed, made_work
@@ -54,67 +35,50 @@ def features(counters: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in zip(TABLE_3, values.tolist(), strict=True) if not np.isnan(value)}
 
 
-PAPI = {
-    "PAPI_TOT_INS": 1000.0,
-    "PAPI_BR_INS": 200.0,
-    "PAPI_SR_INS": 100.0,
-    "PAPI_LD_INS": 250.0,
-    "PAPI_SP_OPS": 50.0,
-    "PAPI_DP_OPS": 400.0,
-    "bdw_ep::ARITH": 10.0,
-    "PAPI_L1_LDM": 7.0,
-    "PAPI_L1_STM": 6.0,
-    "PAPI_L2_LDM": 5.0,
-    "PAPI_L2_STM": 4.0,
-    "PAPI_MEM_SCY": 3.0,
-    "IO Bytes Written": 2.0,
-    "IO Bytes Read": 1.0,
-    "EPT": 8.0,
-}
+def counted(text: str) -> dict[str, float]:
+    """Names and values of a text such as ``loads 3, stores 2``."""
+    return {name: float(value) for name, value in (each.rsplit(" ", 1) for each in text.split(", "))}
 
 
-def test_papi_gives_every_feature_of_the_table() -> None:
-    assert features(PAPI) == pytest.approx(
-        {
-            "branch intensity": 0.2,
-            "store intensity": 0.1,
-            "load intensity": 0.25,
-            "single fp intensity": 0.05,
-            "double fp intensity": 0.4,
-            "arithmetic intensity": 0.01,
-            "l1 load misses": 7,
-            "l1 store misses": 6,
-            "l2 load misses": 5,
-            "l2 store misses": 4,
-            "io bytes written": 2,
-            "io bytes read": 1,
-            "extended page table": 8,
-            "memory stalls": 3,
-        }
-    )
+PAPI = (
+    "PAPI_TOT_INS 1000, PAPI_BR_INS 200, PAPI_SR_INS 100, PAPI_LD_INS 250, PAPI_SP_OPS 50, PAPI_DP_OPS 400, "
+    "bdw_ep::ARITH 10, PAPI_L1_LDM 7, PAPI_L1_STM 6, PAPI_L2_LDM 5, PAPI_L2_STM 4, PAPI_MEM_SCY 3, "
+    "IO Bytes Written 2, IO Bytes Read 1, EPT 8"
+)
 
 
-def test_misses_are_requests_that_do_not_hit() -> None:
-    values = features({"local_load_requests": 200, "local_store_requests": 50, "local_hit_rate": 75})
-    assert values == {"l1 load misses": 50, "l1 store misses": 12.5}
-    assert features({"local_load_requests": 200, "local_hit_rate": 101})["l1 load misses"] == 0
-
-
-def test_counters_of_amd_serve_two_features_as_in_the_table() -> None:
-    instructions = {"VALUInsts": 60, "SALUInsts": 20, "LDSInsts": 15, "GDSInsts": 5}
-    memory = {"TCC_MISS_sum": 40, "TCC_EA_RDREQ": 30, "TCC_EA_WRREQ": 10, "MemUnitStalled": 12}
-    values = features(instructions | memory)
-    assert values == pytest.approx(
-        {
-            "store intensity": 0.2,
-            "load intensity": 0.2,
-            "single fp intensity": 0.8,
-            "double fp intensity": 0.8,
-            "l2 load misses": 30,
-            "l2 store misses": 10,
-            "memory stalls": 12,
-        }
-    )
+@pytest.mark.parametrize(
+    ("counters", "expected"),
+    [
+        (
+            PAPI,
+            "branch intensity 0.2, store intensity 0.1, load intensity 0.25, single fp intensity 0.05, "
+            "double fp intensity 0.4, arithmetic intensity 0.01, l1 load misses 7, l1 store misses 6, "
+            "l2 load misses 5, l2 store misses 4, io bytes written 2, io bytes read 1, "
+            "extended page table 8, memory stalls 3",
+        ),
+        # Misses are requests that do not hit.
+        (
+            "local_load_requests 200, local_store_requests 50, local_hit_rate 75",
+            "l1 load misses 50, l1 store misses 12.5",
+        ),
+        ("local_load_requests 200, local_hit_rate 101", "l1 load misses 0"),
+        # Counters of AMD serve two features, as in the table.
+        (
+            "VALUInsts 60, SALUInsts 20, LDSInsts 15, GDSInsts 5, TCC_MISS_sum 40, TCC_EA_RDREQ 30, "
+            "TCC_EA_WRREQ 10, MemUnitStalled 12",
+            "store intensity 0.2, load intensity 0.2, single fp intensity 0.8, double fp intensity 0.8, "
+            "l2 load misses 30, l2 store misses 10, memory stalls 12",
+        ),
+        # Cores of two kinds are added up.
+        (
+            "cpu_core/instructions/ 70, cpu_atom/instructions/ 30, cpu_core/branches/ 10",
+            "branch intensity 0.1",
+        ),
+    ],
+)
+def test_features_of_the_table_come_from_counters_of_each_tool(counters: str, expected: str) -> None:
+    assert features(counted(counters)) == pytest.approx(counted(expected))
 
 
 @pytest.mark.parametrize(
@@ -134,44 +98,11 @@ def test_names_are_told_apart_from_what_tools_put_around_them(name: str, plain: 
     assert plain_name(name) == plain
 
 
-def test_cores_of_two_kinds_are_added_up() -> None:
-    values = features({"cpu_core/instructions/": 70, "cpu_atom/instructions/": 30, "cpu_core/branches/": 10})
-    assert values == {"branch intensity": 0.1}
+def test_each_run_has_the_total_of_the_cores_that_it_was_counted_on() -> None:
     rows = runs_with(
         {"cpu_core/instructions/": 50, "branches": 5}, {"cpu_atom/instructions/": 20, "branches": 5}
     )
     assert table3_features(rows)[0][:, 0].tolist() == [0.1, 0.25]
-
-
-def test_every_rule_is_for_a_feature_and_intensities_alone_have_a_total() -> None:
-    assert {rule.feature for rule in RULES} == set(TABLE_3)
-    assert all((rule.whole is not None) == (rule.feature in INTENSITIES) for rule in RULES)
-    assert all(
-        plain_name(name) == name for rule in RULES for name in (*rule.amount.needs, *rule.amount.may_use)
-    )
-
-
-NUMBERS = st.floats(min_value=1, max_value=1e12)
-
-
-@given(
-    counts=st.fixed_dictionaries(dict.fromkeys(PAPI, NUMBERS)),
-    order=st.permutations(list(PAPI)),
-    factor=st.floats(min_value=1e-3, max_value=1e6),
-)
-def test_order_does_not_matter_and_more_of_the_same_has_the_same_intensities(
-    counts: dict[str, float], order: list[str], factor: float
-) -> None:
-    before = features(counts)
-    assert features({name: counts[name] for name in order}) == before
-    after = features({name: factor * value for name, value in counts.items()})
-    assert {name: after[name] for name in INTENSITIES} == pytest.approx(
-        {name: before[name] for name in INTENSITIES}
-    )
-    amounts = set(TABLE_3) - set(INTENSITIES)
-    assert {name: after[name] for name in amounts} == pytest.approx(
-        {name: factor * before[name] for name in amounts}
-    )
 
 
 SASS = "smsp__sass_thread_inst_executed_op_"
@@ -199,9 +130,6 @@ def test_an_amount_is_that_of_the_tool(counters: dict[str, float], amount: str, 
     amounts = amounts_of(runs_with(counters))
     assert amounts[amount].tolist() == [expected]
     assert all(np.isnan(values).all() for name, values in amounts.items() if name != amount)
-
-
-WORK = made_work(kernels=4, sizes=2).observations
 
 
 def columns(observations: Observations, base: Base) -> dict[str, Reals]:
@@ -257,18 +185,6 @@ def test_without_a_base_there_are_no_shares_or_totals_stay() -> None:
     assert result["log instructions"].tolist() == [0]
 
 
-@given(st.data())
-def test_a_run_has_the_same_intensities_alone_as_among_others(data: st.DataObject) -> None:
-    gaps = data.draw(st.lists(st.booleans(), min_size=WORK.counters.size, max_size=WORK.counters.size))
-    holes = np.where(np.reshape(gaps, WORK.counters.shape), np.nan, WORK.counters)
-    seen = replace(WORK, counters=holes)
-    whole = columns(seen, ITEMS)
-    for row in range(0, len(seen), 3):
-        alone = columns(seen.rows(np.array([row])), ITEMS)
-        for name, values in whole.items():
-            np.testing.assert_array_equal(alone.get(name, np.array([np.nan])), values[[row]])
-
-
 MANY = made_work(kernels=24, sizes=6)
 SEEN = MANY.observations
 
@@ -292,20 +208,13 @@ def test_terms_are_launches_bytes_operations_and_bytes_of_an_item_in_each_launch
     )
 
 
-def test_known_prices_are_found() -> None:
+def test_known_prices_are_found_in_any_unit() -> None:
     np.testing.assert_allclose(FITTED.prices, PRICES, rtol=0.1)
-    np.testing.assert_allclose(
-        FITTED.log_relative(SEEN, anchored=False), centred(np.log(MANY.times_s)), atol=0.05
-    )
-
-
-@settings(max_examples=10, deadline=None)
-@given(st.floats(-12, 12))
-def test_times_in_another_unit_are_prices_in_that_unit(power: float) -> None:
-    factor = 10.0**power
-    np.testing.assert_allclose(
-        fitted(times_s=factor * MANY.times_s).prices, factor * FITTED.prices, rtol=1e-3
-    )
+    relative = FITTED.log_relative(SEEN, anchored=False)
+    np.testing.assert_allclose(relative, centred(np.log(MANY.times_s)), atol=0.05)
+    for factor in (1e-11, 1e-3, 1e9):
+        prices = fitted(times_s=factor * MANY.times_s).prices
+        np.testing.assert_allclose(prices, factor * FITTED.prices, rtol=1e-3)
 
 
 def test_anchored_takes_the_time_of_the_run_on_its_source_alone() -> None:
@@ -320,16 +229,11 @@ def test_anchored_takes_the_time_of_the_run_on_its_source_alone() -> None:
     np.testing.assert_allclose(FITTED.log_relative(seen, anchored=False), centred(np.log(sums)), rtol=1e-12)
 
 
-def test_a_run_without_an_amount_is_not_a_number_and_others_are() -> None:
-    moved = SEEN.counters[:, 0].copy()
-    moved[2] = np.nan
+def test_an_amount_that_a_run_lacks_is_no_number_or_has_no_price_and_is_not_asked_for() -> None:
+    moved, done = SEEN.counters[:, :2].T.copy()
+    moved[2] = done[2] = np.nan
     predicted = FITTED.log_relative(changed(SEEN, bytes=moved), anchored=True)
     assert np.flatnonzero(np.isnan(predicted).any(axis=1)).tolist() == [2]
-
-
-def test_an_amount_that_a_training_run_lacks_has_no_price_and_is_not_asked_for() -> None:
-    done = SEEN.counters[:, 1].copy()
-    done[2] = np.nan
     result = fitted(changed(SEEN, flops=done))
     assert result.prices[2].tolist() == [0, 0]
     assert (result.prices[[0, 1, 3]] > 0).all()
@@ -346,7 +250,7 @@ def training() -> Observations:
     )
 
 
-def column(fitted: FittedFeatures, rows: Observations, name: str) -> list[float]:
+def column(fitted: relative_features.FittedFeatures, rows: Observations, name: str) -> list[float]:
     values: list[float] = fitted.transform(rows)[:, fitted.names.index(name)].tolist()
     return values
 
@@ -362,35 +266,34 @@ OTHERS = ("ipc", "heat", "setting clock", "source quartz", "source ruby")
     ],
 )
 def test_features_are_chosen_by_training_rows_and_not_constant(own: bool, names: tuple[str, ...]) -> None:
-    assert fit_features(training(), own=own).names == names
+    assert relative_features.fit_features(training(), own=own).names == names
 
 
 @pytest.mark.parametrize(
     ("values", "scale"),
     [
-        ([0.0, 0.5, 1.0], AS_IS),
-        ([0.0, 62.5, 100.0], AS_IS),
-        ([0.0, 62.0, 100.0], LOGARITHM),
-        ([0.5, 2e9, np.nan], LOGARITHM),
-        ([-0.1, 5.0], ROOT),
+        ([0.0, 0.5, 1.0], relative_features.AS_IS),
+        ([0.0, 62.5, 100.0], relative_features.AS_IS),
+        ([0.0, 62.0, 100.0], relative_features.LOGARITHM),
+        ([0.5, 2e9, np.nan], relative_features.LOGARITHM),
+        ([-0.1, 5.0], relative_features.ROOT),
     ],
 )
 def test_scales_are_chosen_by_values(values: list[float], scale: int) -> None:
-    assert scale_for(np.array(values)) == scale
+    assert relative_features.scale_for(np.array(values)) == scale
 
 
 def test_counted_columns_have_mean_0_and_deviation_1_and_devices_stay_0_or_1() -> None:
-    fitted = fit_features(training())
+    fitted = relative_features.fit_features(training())
     rows = fitted.transform(training())
     counted = [index for index, name in enumerate(fitted.names) if not name.startswith("source")]
     np.testing.assert_allclose(np.nanmean(rows[:, counted], axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(np.nanstd(rows[:, counted], axis=0), 1)
     assert column(fitted, training(), "source ruby") == [0, 1, 1]
 
-
-def test_gaps_stay_or_are_filled_and_told_if_training_had_them() -> None:
-    assert np.isnan(column(fit_features(training()), training(), "ipc")[2])
-    filled = fit_features(training(), fill=True)
+    # Gaps stay, or are filled, and told if training had them.
+    assert np.isnan(column(relative_features.fit_features(training()), training(), "ipc")[2])
+    filled = relative_features.fit_features(training(), fill=True)
     assert np.isfinite(filled.transform(training())).all()
     assert column(filled, training(), "ipc")[2] == 0
     assert column(filled, training(), "ipc is missing") == [0, 0, 1]
@@ -399,7 +302,7 @@ def test_gaps_stay_or_are_filled_and_told_if_training_had_them() -> None:
 
 
 def test_counters_of_another_tool_serve_and_unknown_ones_change_nothing() -> None:
-    fitted = fit_features(training())
+    fitted = relative_features.fit_features(training())
     papi = runs_with({"PAPI_TOT_INS": 10.0, "PAPI_BR_INS": 4.0})
     perf = runs_with({"instructions:u": 10.0, "branches:u": 4.0, "page-faults": 3.0})
     assert column(fitted, perf, "branch intensity") == column(fitted, papi, "branch intensity")
@@ -411,65 +314,23 @@ def test_counters_of_another_tool_serve_and_unknown_ones_change_nothing() -> Non
     )
 
 
-def test_a_profile_whose_counters_the_model_does_not_know_is_refused() -> None:
-    fitted = fit_features(training())
+def test_what_tells_nothing_is_refused() -> None:
     rows = runs_with({"PAPI_TOT_INS": 5.0}, {"strange": 1.0, "odd": 2.0})
     with pytest.raises(InputError, match=r"^app1 default: expected .+ PAPI_TOT_INS, .+, found strange, odd$"):
-        fitted.transform(rows)
-
-
-def test_what_does_not_differ_but_in_its_last_digit_is_no_feature() -> None:
+        relative_features.fit_features(training()).transform(rows)
     with pytest.raises(InputError, match="expected some that differ between 2 runs, found none among a"):
-        fit_features(runs_with({"a": 1.0}, {"a": 1.0}))
-    rows = runs_with({"a": 0.1 + 0.2, "b": 1.0}, {"a": 0.3, "b": 2.0})
-    assert fit_features(rows).names == ("b",)
-
-
-@given(
-    values=st.lists(st.floats(min_value=0, max_value=1e15), min_size=2, max_size=20),
-    order=st.randoms(use_true_random=False),
-)
-def test_training_rows_have_mean_0_in_any_order_of_counters(values: list[float], order: Any) -> None:
-    rows = [{"a": value, "b": float(number), "c": value - 5.0} for number, value in enumerate(values)]
-    names = ["a", "b", "c"]
-    order.shuffle(names)
-    one = fit_features(runs_with(*rows))
-    other = fit_features(runs_with(*({name: row[name] for name in names} for row in rows)))
-    # Of values that hardly differ, their size rounds away what their deviation is divided by.
-    rounding = 1e-15 * np.abs(one.means / one.deviations)
-    assert (np.abs(one.transform(runs_with(*rows)).mean(axis=0)) <= 1e-9 + rounding).all()
-    for name in one.names:
-        assert column(one, runs_with(*rows), name) == column(other, runs_with(*rows), name)
-
-
-def observations() -> Observations:
-    none = np.empty((4, 0))
-    return Observations(
-        application=("a", "a", "a", "b"),
-        kernel=("k", "k", "l", "k"),
-        size=("1", "2", "1", "1"),
-        scale=("one", "one", "two", "one"),
-        source=("x", "y", "x", "x"),
-        names=(),
-        counters=none,
-        configuration=(),
-        settings=none,
-        time_s=np.ones(4),
-    )
+        relative_features.fit_features(runs_with({"a": 1.0}, {"a": 1.0}))
+    # Nor does what differs in its last digit alone.
+    assert relative_features.fit_features(
+        runs_with({"a": 0.1 + 0.2, "b": 1.0}, {"a": 0.3, "b": 2.0})
+    ).names == ("b",)
 
 
 def test_kernels_of_one_name_in_two_applications_are_two() -> None:
-    assert observations().counts == {"applications": 2, "kernels": 3, "kernels_at_a_size": 4}
-    assert observations().rows(np.array([0, 1])).counts == {
-        "applications": 1,
-        "kernels": 1,
-        "kernels_at_a_size": 2,
-    }
-    seen = made_vectors(applications=2, kernels=1, sizes=1).observations
-    assert kernel_weights(seen).sum() == 2
-    assert observations().works == [
-        ("a", "k", "1", "one"),
-        ("a", "k", "2", "one"),
-        ("a", "l", "1", "two"),
-        ("b", "k", "1", "one"),
-    ]
+    made = made_vectors(applications=2, kernels=1, sizes=1).observations
+    assert kernel_weights(made).sum() == 2
+    size = ("1", "2", "1", "1")
+    seen = replace(made, application=("a", "a", "a", "b"), kernel=("k", "k", "l", "k"), size=size, scale=size)
+    assert seen.counts == {"applications": 2, "kernels": 3, "kernels_at_a_size": 4}
+    assert seen.rows(np.array([0, 1])).counts == {"applications": 1, "kernels": 1, "kernels_at_a_size": 2}
+    assert seen.works == [(*each, each[2]) for each in ("ak1", "ak2", "al1", "bk1")]
