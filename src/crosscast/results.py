@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from crosscast.errors import importing
@@ -95,9 +95,7 @@ class Tabular(Brief):
 
     def plain_columns(self) -> dict[str, list[object]]:
         """The columns in the form that `to_dict` returns by default."""
-        return {
-            name: [_plain(value) for value in _as_list(column)] for name, column in self.columns().items()
-        }
+        return {name: [plain(value) for value in _as_list(column)] for name, column in self.columns().items()}
 
     def caption(self) -> str:
         """Caption of the table in a notebook."""
@@ -108,9 +106,23 @@ class Tabular(Brief):
         return html_table(self.columns(), self.caption())
 
 
+def columns_of(rows: Sequence[Mapping[str, object]], names: Iterable[str] = ()) -> dict[str, list[object]]:
+    """Columns of rows; all by default, and ``None`` where a row lacks one."""
+    return {name: [row.get(name) for row in rows] for name in names or (rows[0] if rows else ())}
+
+
+def rows_of(columns: Mapping[str, Column]) -> list[dict[str, object]]:
+    """Rows of columns of one length.
+
+    >>> rows_of({"a": [1, 2], "b": "xy"})
+    [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'y'}]
+    """
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
 def to_json(value: object) -> str:
     """Write a result as a line of JSON, in which numbers that are not finite are null."""
-    return json.dumps(_plain(value), allow_nan=False)
+    return json.dumps(plain(value), allow_nan=False)
 
 
 def spelled(number: Value) -> Value | str:
@@ -141,7 +153,8 @@ def _as_list(column: Column) -> list[object]:
     return list(column.tolist() if hasattr(column, "tolist") else column)
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """A value of JSON; numbers that are missing or not finite are ``None``."""
     # Most values are of these types, and a column may be long.
     if type(value) in _PLAIN or (type(value) is float and math.isfinite(value)):
         return value
@@ -150,21 +163,21 @@ def _plain(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
+        return {str(name): plain(item) for name, item in value.items()}
     return value
 
 
 def _text(value: object) -> str:
-    value = _plain(value)
+    value = plain(value)
     if isinstance(value, float):
         return f"{value:.{_DIGITS}g}"
     return shorten("" if value is None else str(value), 24)
 
 
 def _cell(value: object) -> str:
-    value = _plain(value)
+    value = plain(value)
     if value is None:
         return "<td></td>"
     if isinstance(value, float):

@@ -1,7 +1,6 @@
 """What works without extras, what ``crosscast doctor`` finds, and models that have a name."""
 
 import json
-import re
 import subprocess
 import sys
 from importlib import metadata

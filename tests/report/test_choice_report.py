@@ -1,6 +1,5 @@
 """The configurations on a frontier, as a table for people and in files."""
 
-import csv
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,27 +19,13 @@ from crosscast.prediction.configuration.data import (
     SurfaceForecast,
     pareto_frontier,
 )
-from crosscast.report.configuration import chosen_report, training_report
-from crosscast.report.configuration_evaluation import (
-    evaluation_report,
-    frontier_of,
-    longest_frontier,
-    write_frontier,
-)
-from crosscast.report.configuration_figures import (
-    alone,
-    choice_figure,
-    curve_figure,
-    frontier_figure,
-    method_styles,
-    methods_figure,
-    write_frontiers,
-)
+from crosscast.report.configuration import choice_figure, chosen_report, training_report
+from crosscast.report.configuration_evaluation import evaluation_figures, evaluation_report
 from crosscast.report.document import Report
+from crosscast.studies.bailey2014_report import KernelFrontier, frontier_figure, machine_parts, study_figures
 from support.choices import chosen_study, named_surfaces
 from support.golden import assert_printed
 from support.models import chooser_card, fitted_chooser
-from support.refusals import refusal
 from support.surfaces import made_surfaces
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -55,34 +40,14 @@ def test_performance_is_relative_to_the_fastest_configuration_that_ran() -> None
     surfaces = named_surfaces()
     time_s = surfaces.time_s.copy()
     time_s[0, 11] = np.nan
-    found = frontier_of(replace(surfaces, time_s=time_s), 0)
+    found = KernelFrontier.of(replace(surfaces, time_s=time_s), 0)
     assert np.nanmax(found.performance) == 1
     assert np.isnan(found.performance[11])
     assert found.performance[3] == pytest.approx(np.nanmin(time_s[0]) / time_s[0, 3])
     both = zip(surfaces.time_s, surfaces.power_w, strict=True)
     lengths = [len(pareto_frontier(times, powers)) for times, powers in both]
-    longest = longest_frontier(machine())
+    longest = KernelFrontier.longest(machine())
     assert (len(longest.frontier), longest.row) == (max(lengths), lengths.index(max(lengths)))
-
-
-def test_a_file_has_the_numbers(tmp_path: Path) -> None:
-    found = frontier_of(named_surfaces(), 2)
-    path = write_frontier(found, tmp_path / "frontier.csv")
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    numbers = {"power_w": found.power_w, "performance": found.performance}
-    numbers |= dict(zip(("cpu_cap_w", "gpu_cap_w"), found.surfaces.space.matrix.T, strict=True))
-    for name, values in numbers.items():
-        assert [float(row[name]) for row in rows] == values[found.frontier].tolist()
-    told = refusal(write_frontier, found, tmp_path / "nowhere" / "frontier.csv")
-    assert told.startswith(f"figures: cannot write {tmp_path / 'nowhere' / 'frontier.csv'}")
-    for name in ("lonely", "node"):
-        (tmp_path / name).mkdir()
-    paths = write_frontiers(chosen_study(both=True), tmp_path)
-    assert {path.relative_to(tmp_path).as_posix() for path in paths} == {
-        "node/frontier.csv",
-        "lonely/frontier.csv",
-    }
 
 
 SURFACES, CARD = made_surfaces(), chooser_card()
@@ -136,7 +101,9 @@ def test_each_device_has_a_colour_and_far_powers_a_logarithmic_axis() -> None:
 
 def test_tables_of_two_machines_and_their_programs_are_as_they_were() -> None:
     """The second machine has nothing to cluster."""
-    page = evaluation_report(chosen_study(both=True), programs=True).to_text()
+    study = chosen_study(both=True)
+    published = [part for each in study.machines for part in machine_parts(each)]
+    page = Report([*evaluation_report(study, programs=True).parts, *published]).to_text()
     assert_printed(page, Path(__file__).with_name("golden") / "configuration.txt")
 
 
@@ -184,7 +151,7 @@ def test_pages_are_as_they_were(name: str) -> None:
 
 
 def test_the_frontier_has_a_point_for_each_configuration_and_marks_for_each_device() -> None:
-    found = longest_frontier(machine())
+    found = KernelFrontier.longest(machine())
     figure: Any = frontier_figure(found, "node")
     (dots,) = figure.axes[0].collections
     assert dots.get_offsets().tolist() == np.stack([found.power_w, found.performance], 1).tolist()
@@ -203,33 +170,24 @@ def test_the_frontier_has_a_point_for_each_configuration_and_marks_for_each_devi
     assert len({(line.get_marker(), line.get_color()) for line in own}) == 2
 
 
-def test_methods_are_where_their_metrics_and_scores_are_and_none_look_the_same() -> None:
-    results = alone(machine().results)
-    limiter = next(each for each in results if each.method == "limiter")
-    figure: Any = methods_figure(results, "node")
-    marks = {line.get_label(): line for line in figure.axes[0].lines if not line.get_label().startswith("_")}
-    assert set(marks) == {"hopeful 90 %", *(each.method for each in results)} - {"hopeful"}
-    metrics = limiter.metrics
-    place = [[100 * (share or 0)] for share in (metrics.under_limit_share, metrics.under_performance)]
-    assert [marks["limiter"].get_xdata(), marks["limiter"].get_ydata()] == place != [[0], [0]]
-    figure = curve_figure(results, "node")
+def test_the_curve_has_the_scores() -> None:
+    figure: Any = evaluation_figures(chosen_study())["curve"]
     lines = {line.get_label(): line for line in figure.axes[0].lines}
-    assert lines["limiter"].get_ydata().tolist() == [100 * (s.score or 0.0) for s in limiter.curve.values()]
-    assert lines["limiter"].get_linewidth() > lines["fixed"].get_linewidth()
-    names = ("color", "marker", "markerfacecolor", "markeredgecolor")
-    looks = {tuple(each[name] for name in names) for each in method_styles(results).values()}
-    assert len(looks) == len(results)
+    curve = next(each.curve for each in machine().results if each.method == "limiter")
+    assert lines["limiter (baseline)"].get_ydata().tolist() == [
+        100 * (each.score or 0.0) for each in curve.values()
+    ]
+    looks = {(line.get_color(), line.get_marker(), line.get_markerfacecolor()) for line in lines.values()}
+    assert len(looks) == len(lines)
 
 
-def test_headings_and_legends_stay_inside_the_picture_and_outside_the_data() -> None:
-    title, results = " + ".join(["a rather long name of a device"] * 6), alone(machine().results)
-    frontier = frontier_figure(longest_frontier(machine()), title)
-    for made in (frontier, methods_figure(results, title), curve_figure(results, title)):
-        figure: Any = made
-        figure.draw_without_rendering()
-        heading = figure._suptitle.get_window_extent()
-        assert 0 <= heading.x0 < heading.x1 <= figure.bbox.x1
-        for legend in figure.legends:
-            box = legend.get_window_extent()
-            assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
-            assert not any(box.overlaps(axes.get_window_extent()) for axes in figure.axes)
+@pytest.mark.parametrize("name", ["frontier", "curve"])
+def test_headings_and_legends_stay_inside_the_picture_and_outside_the_data(name: str) -> None:
+    figure: Any = study_figures(chosen_study())[name]
+    figure.draw_without_rendering()
+    heading = figure._suptitle.get_window_extent()
+    assert 0 <= heading.x0 < heading.x1 <= figure.bbox.x1
+    for legend in figure.legends:
+        box = legend.get_window_extent()
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+        assert not any(box.overlaps(axes.get_window_extent()) for axes in figure.axes)

@@ -158,7 +158,10 @@ def test_a_gain_is_not_written_as_none(longer_s: float, share: str, tmp_path: Pa
 def test_an_error_that_is_no_number_is_not_told_and_json_has_how_a_profile_was_made() -> None:
     results = [result("slowdown"), result("time", mape=None, coverage=None)]
     lines = held_out_errors(structs.replace(CARD, errors={"level": 0.9, "results": results}))
-    assert lines == ["Mean absolute error on held-out applications: slowdowns 7.25 %."]
+    assert lines == [
+        "On held-out applications: slowdowns: mean error 7.25 %, coverage of 90 % intervals 90 % "
+        "(worst application cfd 75 %)."
+    ]
     found = json.loads(json.dumps(PROFILE.to_dict(), allow_nan=False))
     assert (found["application"], found["time_s"], found["features"]) == ("gem", 0.25, KNOWN)
     assert found["microbenchmarks"]["levels"]["high"]["bandwidth_bytes_per_s"] == 5e9

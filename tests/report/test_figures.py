@@ -19,7 +19,7 @@ from crosscast.evaluation.relative.evaluation import evaluate_relative
 from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.prediction.relative.nichols2024 import PublishedMean
 from crosscast.profile import METRICS, Profile
-from crosscast.report import configuration_figures, corun_evaluation, relative, time
+from crosscast.report import configuration_evaluation, corun_evaluation, relative, time
 from crosscast.report import schedule_figures as timeline
 from crosscast.report.figures import (
     WIDE,
@@ -34,7 +34,7 @@ from crosscast.report.pictures import heading_of, save_figure, save_figures
 from crosscast.report.profiles import AXES, Axis, write_kiviat
 from crosscast.report.schedule_figures import gantt, placement_figure, queue_figure
 from crosscast.report.verdict import roofline_figures, verdicts_report
-from crosscast.studies import johnston2018, johnston2018_report
+from crosscast.studies import bailey2014_report, johnston2018, johnston2018_report
 from support.choices import chosen_study
 from support.cluster import schedule_of
 from support.commands import Command, Output
@@ -112,7 +112,7 @@ Drawn = Mapping[str, Any]
 
 OF_LARGE_STUDIES = ("machines", "johnston2018")
 
-GENERIC = "frontier methods curve repeats"
+GENERIC = "methods curve repeats"
 
 
 MODELS = [MeanModel(), MeanModel("worse", shift=5.0)]
@@ -129,14 +129,16 @@ CASES: Mapping[str, tuple[Callable[[], Drawn], str]] = {
         ),
         "models",
     ),
-    "configuration": (lambda: configuration_figures.evaluation_figures(chosen_study()), GENERIC),
+    "configuration": (lambda: configuration_evaluation.evaluation_figures(chosen_study()), GENERIC),
     "corun": (
         lambda: corun_evaluation.evaluation_figures(studied().evaluation),
         "left-out-time left-out-slowdown left-out-power",
     ),
     "machines": (
-        lambda: configuration_figures.evaluation_figures(chosen_study(both=True)),
-        " ".join(f"{machine}/{name}" for machine in ("node", "lonely") for name in GENERIC.split()),
+        lambda: bailey2014_report.study_figures(chosen_study(both=True)),
+        " ".join(
+            f"{machine}/{name}" for machine in ("node", "lonely") for name in (*GENERIC.split(), "frontier")
+        ),
     ),
     "johnston2018": (
         lambda: johnston2018_report.study_figures(johnston2018.reproduce(made_up(), preset=SMALL)),

@@ -79,7 +79,7 @@ class EvaluateConfiguration:
     """Evaluate methods that choose a configuration under a power cap (docs/evaluation.md).
 
     Each benchmark is held out in turn; its configurations are chosen from two sample runs. With `--html`,
-    there are also a table by program for each method, and the longest frontier.
+    there is also a table by program for each method.
     """
 
     question: ClassVar[options.Question] = "configuration"

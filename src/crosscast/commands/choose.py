@@ -16,8 +16,7 @@ from crosscast.prediction.configuration.artefact import TrainedConfigurationMode
 from crosscast.prediction.configuration.choice import check_choice
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.named_models import first_fit, models_for
-from crosscast.report.configuration import chosen_report, samples_report
-from crosscast.report.configuration_figures import choice_figure
+from crosscast.report.configuration import choice_figure, chosen_report, samples_report
 from crosscast.report.pictures import save_figure
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from crosscast import api
 from crosscast.cli import evaluate as cli
 from crosscast.cli.models import TrainConfiguration, TrainCorun, TrainRelative, TrainTime
-from crosscast.cli.options import FigureOutput
 from crosscast.cluster.job_types import JobShape, held_out_jobs, write_job_types
 from crosscast.commands import output
 from crosscast.commands.files import data_named
@@ -23,7 +22,6 @@ from crosscast.prediction.time.training_times import read_training
 from crosscast.report import (
     configuration,
     configuration_evaluation,
-    configuration_figures,
     corun_evaluation,
     relative,
     time,
@@ -31,9 +29,10 @@ from crosscast.report import (
 )
 from crosscast.report.corun import corun_training_report
 from crosscast.report.document import Report
-from crosscast.report.page import REPORTS
+from crosscast.report.page import PAGES
 from crosscast.studies import (
     bailey2014,
+    bailey2014_report,
     johnston2018,
     johnston2018_report,
     moolchandani2022,
@@ -45,8 +44,6 @@ from crosscast.tuning.space_files import read_space
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from crosscast.evaluation.configuration.evaluation import ConfigurationEvaluation
 
 _TRAINED: Mapping[str, Callable[..., Report]] = {
     "time": time.training_report,
@@ -95,12 +92,10 @@ def evaluate(
     with fitting(options.run) as keywords:
         data = data_named(options.dataset, options.question)
         evaluation = api.evaluate(data, options.question, **given(options), **_noted(options), **keywords)
-    report, figures = REPORTS[options.question]
+    _, report, figures = PAGES[options.question]
     if isinstance(options, cli.EvaluateConfiguration):
         report = partial(configuration_evaluation.evaluation_report, programs=options.output.html is not None)
     show(options.output, evaluation.to_dict, lambda: report(evaluation), lambda: figures(evaluation))
-    if isinstance(options, cli.EvaluateConfiguration):
-        _write_frontiers(evaluation, options.output)
 
 
 def tune(options: cli.EvaluateTune) -> None:
@@ -158,13 +153,6 @@ def jobs(options: cli.EvaluateJobs) -> None:
         tell(f"wrote {options.out} ({len(types):,} types of jobs, predicted by {held_out.model})")
 
 
-def _write_frontiers(evaluation: ConfigurationEvaluation, folder: FigureOutput) -> None:
-    """Write the longest frontiers beside the figures."""
-    if folder.figures is not None:
-        for path in configuration_figures.write_frontiers(evaluation, folder.figures):
-            tell(f"wrote {path}")
-
-
 _Study = tuple[Callable[..., Any], Callable[[Any], Report], "Callable[[Any], Mapping[str, Figure]]"]
 _STUDIES: Mapping[str, _Study] = {
     "johnston2018": (
@@ -172,7 +160,7 @@ _STUDIES: Mapping[str, _Study] = {
         johnston2018_report.study_report,
         johnston2018_report.study_figures,
     ),
-    "bailey2014": (bailey2014.reproduce, *REPORTS["configuration"]),
+    "bailey2014": (bailey2014.reproduce, bailey2014_report.study_report, bailey2014_report.study_figures),
     "nichols2024": (
         nichols2024.reproduce,
         nichols2024.study_report,
@@ -200,5 +188,3 @@ def reproduce(options: cli.Reproduce) -> None:
     with fitting(options.run, noun) as keywords:
         result = make(dataset_named(options.dataset), **keywords, **keyword)
     show(options.output, result.to_dict, lambda: report(result), lambda: figures(result))
-    if study == "bailey2014":
-        _write_frontiers(result, options.output)

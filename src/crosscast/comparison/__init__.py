@@ -25,7 +25,7 @@ from crosscast.forecasting.kernels import STORED, characterized, read_profiles
 from crosscast.prediction import store
 from crosscast.prediction.named_models import folder_of, is_named
 from crosscast.profile import Profile
-from crosscast.results import Tabular
+from crosscast.results import Tabular, rows_of
 
 if TYPE_CHECKING:
     from crosscast.results import Column
@@ -305,15 +305,12 @@ class Comparison(Tabular):
 
     def to_dict(self) -> dict[str, object]:
         """The comparison, as ``--json`` prints it; infinite relative changes are null."""
-        columns = super().to_dict()
         return {
             "kind": self.kind,
             "first": self.labels[0],
             "second": self.labels[1],
             "compared": self.compared,
-            "differences": [
-                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-            ],
+            "differences": rows_of(self.plain_columns()),
             "only_in_first": list(self.only[0]),
             "only_in_second": list(self.only[1]),
             "conditions": [

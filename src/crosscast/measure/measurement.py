@@ -19,7 +19,7 @@ from crosscast.errors import InputError
 from crosscast.kernel import LAUNCH_FILES
 from crosscast.measure.processes import Answer, Row, SessionJob, run_job
 from crosscast.measure.subjects import LaunchFile, Settings, SuiteProblem, expect_installed, fitted
-from crosscast.results import Tabular
+from crosscast.results import Tabular, columns_of
 from crosscast.suite.application import working_set
 from crosscast.suite.registry import application, names
 
@@ -102,8 +102,7 @@ class Measurement(Tabular):
 
     def columns(self) -> Mapping[str, Sequence[object]]:
         """Columns with a row for each kernel, times in seconds."""
-        rows = [kernel.to_dict() for kernel in self.kernels]
-        return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+        return columns_of([kernel.to_dict() for kernel in self.kernels])
 
     @property
     def transfer_median_s(self) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.fields import columns_table, table_of
 from crosscast.report.figures import BLUE, bars, one_figure, plain_text, style_axes, titled
-from crosscast.report.numbers import level_percent, percent, plural, times
+from crosscast.report.numbers import level_percent, percent, plural
 from crosscast.tracing.summary import interpolated
 from crosscast.units import format_bytes, format_count, format_seconds
 
@@ -60,34 +60,27 @@ def application_report(
 
 def _kernels(summary: Summary, replayed: Sequence[Replayed]) -> Table:
     """Make the table of classes of launches with their share of the time."""
-    total_s = summary.device_s
-    rows = []
+    rows: list[dict[str, object]] = []
     for indices in summary.families:
         classes = [summary.classes[index] for index in indices]
         seconds = sum(launch_class.seconds for launch_class in classes)
         rows.append(
-            [
-                classes[0].kernel,
-                _sizes(classes),
-                sum(launch_class.count for launch_class in classes),
-                seconds,
-                seconds / total_s if total_s else None,
-                classes[0].median_s if len(classes) == 1 else None,
-                ", ".join(_states([replayed[index] for index in indices])),
-            ]
+            {
+                "kernel": classes[0].kernel,
+                "sizes": _sizes(classes),
+                "launches": sum(launch_class.count for launch_class in classes),
+                "time_s": seconds,
+                "share": seconds / summary.device_s if summary.device_s else None,
+                "one_s": classes[0].median_s if len(classes) == 1 else None,
+                "replay": ", ".join(_states([replayed[index] for index in indices])),
+            }
         )
+    columns = {"kernel": "kernel", "global/local": "sizes", "launches": "launches", "time": "time_s"}
     devices = ", ".join(dict.fromkeys(launch_class.device for launch_class in summary.classes))
-    return Table(
-        ["kernel", "global/local", "launches", "time", "share", "one launch", "replay"],
+    return table_of(
         rows,
+        {**columns, "share": "share", "one launch": "one_s", "replay": "replay"},
         caption=f"Where the time of kernels goes on {devices}",
-        formats={
-            "launches": format_count,
-            "time": format_seconds,
-            "share": lambda share: percent(share, 1),
-            "one launch": format_seconds,
-        },
-        words=(0, 1, 6),
     )
 
 
@@ -139,46 +132,34 @@ def _profiles(profiled: Sequence[tuple[LaunchClass, Replayed]]) -> Table:
         "SIMD width": "simd_width_mean",
         "barriers per instruction": "barriers_per_instruction",
     }
-    known = {
-        heading: name
-        for heading, name in names.items()
-        if any(name in replay.profile.metrics for _, replay in profiled if replay.profile)
-    }
     rows = [
-        [
-            launch_class.kernel,
-            launch_class.size_label,
-            *(replay.profile.metrics.get(name) for name in known.values()),
-        ]
-        for launch_class, replay in profiled
+        {"kernel": each.kernel, "size": each.size_label, **replay.profile.metrics}
+        for each, replay in profiled
         if replay.profile
     ]
+    known = {heading: name for heading, name in names.items() if any(name in row for row in rows)}
 
     def written(value: float) -> str:
         return format_count(value) if isinstance(value, int) else f"{value:.3f}"
 
-    return Table(
-        ["kernel", "global/local", *known],
+    return table_of(
         rows,
+        {"kernel": "kernel", "global/local": "size", **known},
         caption="Profiles of one launch",
         formats=dict.fromkeys(known, written),
-        words=(0, 1),
     )
 
 
 def _forecast(forecast: ApplicationForecast) -> list[Part]:
-    columns = dict(forecast.columns())
-    columns["interval"] = list(map(times, columns["low_s"], columns["high_s"]))
     table = columns_table(
-        columns,
+        forecast.columns(),
         {
             "device": "device",
             "time": "time_s",
-            f"{level_percent(forecast.kernels.level)} interval": "interval",
+            f"{level_percent(forecast.kernels.level)} interval": ("low_s", "high_s"),
             **{name: f"{name}_s" for name in ("kernels", "transfers", "launches")},
         },
         caption="The application on other devices (without what the host does)",
-        words=(0, 2),
         bold=(0,),
     )
     missing = (

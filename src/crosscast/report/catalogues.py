@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crosscast.prediction.named_models import NamedModel
+from crosscast.prediction.trained import format_names
 from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.fields import table_of
-from crosscast.report.numbers import NONE, plural
+from crosscast.report.numbers import plural
 from crosscast.report.prediction import calibrated_on
 
 if TYPE_CHECKING:
@@ -117,11 +118,10 @@ def comparison_report(comparison: Comparison) -> Report:
                     "first": "first",
                     "second": "second",
                     "change": "change",
-                    "relative": lambda difference: _relative(difference.relative),
+                    "relative": "relative",
                 },
                 caption="Largest changes",
-                formats=dict.fromkeys(("first", "second"), _number) | {"change": _signed},
-                words=(0, 1),
+                formats={"first": _number, "second": _number, "change": _signed, "relative": _relative},
             )
         )
         more = len(comparison.differences) - _MOST
@@ -129,18 +129,14 @@ def comparison_report(comparison: Comparison) -> Report:
             parts.append(f"... and {more:,} more, which --json has.")
     for label, items in zip(comparison.labels, comparison.only, strict=True):
         if items:
-            others = f" and {len(items) - _MOST_NAMED:,} more" if len(items) > _MOST_NAMED else ""
-            parts.append(f"Only in {label}: {', '.join(items[:_MOST_NAMED])}{others}.")
+            parts.append(f"Only in {label}: {format_names(items, _MOST_NAMED)}.")
     if comparison.failed:
-        parts.append(Text([_verdict(text, items) for text, items in comparison.failed.items()], "note"))
+        verdicts = [
+            f"FAIL  {condition}: {format_names(items, _MOST_NAMED)}" if items else f"ok    {condition}"
+            for condition, items in comparison.failed.items()
+        ]
+        parts.append(Text(verdicts, "note"))
     return Report(parts)
-
-
-def _verdict(condition: str, items: tuple[str, ...]) -> str:
-    if not items:
-        return f"ok    {condition}"
-    more = f" and {len(items) - _MOST_NAMED:,} more" if len(items) > _MOST_NAMED else ""
-    return f"FAIL  {condition}: {', '.join(items[:_MOST_NAMED])}{more}"
 
 
 def _number(value: float) -> str:
@@ -151,7 +147,5 @@ def _signed(value: float) -> str:
     return f"+{_number(value)}" if value > 0 else _number(value)
 
 
-def _relative(share: float | None) -> str:
-    if share is None:
-        return NONE
+def _relative(share: float) -> str:
     return "from 0" if math.isinf(share) else f"{100 * share:+.3g} %"

@@ -1,15 +1,28 @@
-"""Reports on choices of configurations: sample runs, chosen configurations, and trained models."""
+"""Reports on choices of configurations: sample runs, chosen configurations with figures, and models."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import msgspec
+import numpy as np
+
+from crosscast.arrays import Integers, Reals
 from crosscast.decide.samples import SampledKernel
 from crosscast.prediction.configuration.artefact import ConfigurationCard
 from crosscast.prediction.configuration.choice import Choice, Option
-from crosscast.prediction.trained import count_in, level_of, number_in
+from crosscast.prediction.configuration.data import (
+    ConfigurationSpace,
+    Quantity,
+    SurfaceForecast,
+    pareto_frontier,
+)
+from crosscast.prediction.trained import count_in, number_in
+from crosscast.report import figures as draw
+from crosscast.report.cards import HeldOutScores, held_out_sentence
 from crosscast.report.document import Heading, Part, Ranges, Report, Table, Text
 from crosscast.report.fields import value_of
 from crosscast.report.numbers import (
@@ -24,6 +37,10 @@ from crosscast.report.numbers import (
     times,
 )
 from crosscast.units import format_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _TENTH = "{:.1f}".format
 _OBJECTIVES = {
@@ -144,6 +161,109 @@ def _measured_at(kernel: SampledKernel, card: ConfigurationCard) -> str:
     return f"Measured in {plural(sum(kernel.runs), 'run')} at {listed}."
 
 
+def choice_figure(
+    name: str, forecast: SurfaceForecast, space: ConfigurationSpace, choices: Sequence[Choice]
+) -> Figure:
+    """Draw predicted time over power of one kernel, with frontier and choices."""
+    figure, axes = draw.one_figure(8.4, 5.2)
+    power, time = forecast.power.centre, forecast.time.centre
+    for number, (device, look) in enumerate(draw.looks(space.devices).items()):
+        on_device = space.device_numbers == number
+        axes.scatter(
+            power[on_device],
+            time[on_device],
+            s=26,
+            c=look.face,
+            marker=look.mark,
+            linewidths=look.face == "white",
+            alpha=0.55,
+            edgecolors=look.colour,
+            zorder=1,
+            label=device,
+        )
+    frontier = pareto_frontier(time, power)
+    draw.steps(axes, power[frontier], time[frontier], color="#333333", label="predicted frontier")
+    _draw_intervals(axes, forecast, frontier, choices[0].level)
+    measured = np.flatnonzero(forecast.measured)
+    axes.scatter(
+        power[measured],
+        time[measured],
+        s=120,
+        facecolors="none",
+        edgecolors=draw.BLACK,
+        linewidths=1.4,
+        zorder=4,
+        label="measured",
+    )
+    _draw_choices(axes, choices)
+    draw.logarithmic_axis(axes, "y", time)
+    draw.spread_axis(axes, "x", power)
+    axes.set_title(_choice_title(name, choices), fontsize=10.5, loc="left")
+    draw.style_axes(axes, x="power, W", y="time, s")
+    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+    return figure
+
+
+def _draw_intervals(axes: Axes, forecast: SurfaceForecast, frontier: Integers, level: float) -> None:
+    """Draw the intervals of time and power along the frontier, where the model has them."""
+    predicted = frontier[~forecast.measured[frontier]]
+    if not predicted.size or not forecast.time.errors.size or not forecast.power.errors.size:
+        return
+    axes.errorbar(
+        forecast.power.centre[predicted],
+        forecast.time.centre[predicted],
+        xerr=_reach(forecast.power, predicted, level),
+        yerr=_reach(forecast.time, predicted, level),
+        fmt="none",
+        ecolor="#333333",
+        elinewidth=0.7,
+        alpha=0.55,
+        zorder=2,
+        label=f"{level_percent(level)} intervals",
+    )
+
+
+def _reach(quantity: Quantity, numbers: Integers, level: float) -> Reals:
+    """Distances from the centre to both ends of the intervals of some configurations."""
+    low, high = (limit[numbers] for limit in quantity.limits(level))
+    centre = quantity.centre[numbers]
+    # If all errors have one sign, the centre is outside of its interval.
+    return np.maximum(np.stack([centre - low, high - centre]), 0.0)
+
+
+def _draw_choices(axes: Axes, choices: Sequence[Choice]) -> None:
+    for number, choice in enumerate(choices):
+        axes.axvline(
+            choice.power_cap,
+            color=draw.GREY,
+            linestyle="--",
+            linewidth=1,
+            zorder=1,
+            label="power cap" if number == 0 else None,
+        )
+    recommended = [choice.recommended for choice in choices if choice.recommended is not None]
+    if recommended:
+        axes.scatter(
+            [forecast.power_w for forecast in recommended],
+            [forecast.time_s for forecast in recommended],
+            s=210,
+            marker="*",
+            color="#f0e442",
+            edgecolors="black",
+            linewidths=0.8,
+            zorder=5,
+            label="chosen",
+        )
+
+
+def _choice_title(name: str, choices: Sequence[Choice]) -> str:
+    if len(choices) > 1:
+        return f"{name} under {', '.join(f'{choice.power_cap:g}' for choice in choices)} W"
+    choice = choices[0]
+    chosen = "nothing is chosen" if choice.recommended is None else str(choice.recommended.configuration)
+    return f"{name} under {choice.power_cap:g} W: {chosen}"
+
+
 def training_report(card: ConfigurationCard, folder: Path, tree: tuple[str, str] | None = None) -> Report:
     """Describe a model's training data, the sample runs that it needs, and its errors."""
     command = f"crosscast choose sample --model {folder} --template runs.csv"
@@ -193,15 +313,9 @@ def _samples_lines(card: ConfigurationCard) -> list[str]:
 
 def held_out_errors(card: ConfigurationCard) -> list[str]:
     """Sentence about the model's errors on held-out applications; none if the card has none."""
-    errors = card.errors
-    parts = []
+    names = ("median_ape", "rmse_log", "coverage")
+    parts = {}
     for what in ("time", "power"):
-        rmse, median = (number_in(errors, f"{name}_{what}") for name in ("rmse_log", "median_ape"))
-        if rmse is None:
-            continue
-        coverage = number_in(errors, f"coverage_{what}")
-        level = level_percent(level_of(card))
-        interval_text = "" if coverage is None else f", coverage of {level} intervals {percent(coverage)}"
-        error = "" if median is None else f"median error {level_percent(median)}, "
-        parts.append(f"{what}: {error}RMSE of the logarithm {rmse:.3f}{interval_text}")
-    return [f"On held-out applications: {'; '.join(parts)}."] if parts else []
+        scores = {name: number_in(card.errors, f"{name}_{what}") for name in names}
+        parts[what] = msgspec.convert({"model": card.model, **scores}, HeldOutScores)
+    return held_out_sentence(card, parts, " ".join(names))

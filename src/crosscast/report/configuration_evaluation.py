@@ -1,18 +1,14 @@
-"""Tables of evaluations of methods that choose configurations, by machine, and frontiers."""
+"""Tables and figures of evaluations of methods that choose configurations, by machine."""
 
 from __future__ import annotations
 
-import csv
+import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from crosscast.arrays import Integers, Reals
-from crosscast.data.files import atomic_file
 from crosscast.evaluation.configuration.evaluation import (
     ALONE,
     TOGETHER,
@@ -20,25 +16,31 @@ from crosscast.evaluation.configuration.evaluation import (
     MachineChoices,
 )
 from crosscast.evaluation.configuration.scores import REPEATS, ChoiceResult
-from crosscast.evaluation.resampling import DRAWS, SHARE
-from crosscast.prediction.configuration.data import KernelAt, Surfaces, pareto_frontier
-from crosscast.report.document import Heading, Part, Report, Table, Text
-from crosscast.report.fields import Score, score_table, scores_of, value_of
-from crosscast.report.numbers import (
-    MARK,
-    plural,
-    setting_heading,
-    setting_text,
-    share,
-    shown_settings,
+from crosscast.prediction.trained import format_names
+from crosscast.report import figures as draw
+from crosscast.report.document import Heading, Part, Report, Table
+from crosscast.report.fields import (
+    Column,
+    bootstrap_sentence,
+    explained,
+    score_table,
+    scores_of,
+    table_of,
 )
-from crosscast.units import format_count
+from crosscast.report.numbers import (
+    named,
+    plural,
+    share,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _NAMED = 3
 """Largest number of kernels left out for one reason that are named."""
 
 _MOST_TOGETHER = 12
-"""Largest number of groups, and of programs of a group, that are named."""
+"""Largest number of groups of near-duplicates that are named."""
 
 
 def evaluation_report(study: ConfigurationEvaluation, *, programs: bool = False) -> Report:
@@ -50,45 +52,23 @@ def evaluation_report(study: ConfigurationEvaluation, *, programs: bool = False)
 
 
 def _machine(study: ConfigurationEvaluation, machine: MachineChoices, programs: bool) -> list[Part]:
-    alone = [result for result in machine.results if result.protocol == ALONE]
-    together = [result for result in machine.results if result.protocol == TOGETHER]
+    alone, together = (_sorted(machine.results, protocol) for protocol in (ALONE, TOGETHER))
     limit = "" if alone[0].budget is None else f", at most {plural(alone[0].budget, 'extra run')}"
     parts: list[Part] = [
         Heading(_subject(study, machine), 1),
         *_samples(machine),
         *_left_out(machine),
-        _clusters(machine),
         _main_table(alone, f"each program left out{limit}: % of cases, % of the oracle's"),
         _curve_table(alone),
-        _repeats_table(alone, machine),
+        _repeats_table(machine),
         _tails_table(alone),
         *_confidence_table(alone),
     ]
     if together:
-        groups = [" + ".join(_few_names(group, _MOST_TOGETHER)) for group in machine.groups]
+        groups = [" + ".join(group) for group in machine.groups]
         parts.append(_main_table(together, "near-duplicates left out together"))
-        parts.append(f"Together: {'; '.join(_few_names(groups, _MOST_TOGETHER))}.")
-    published = machine.published.fitted
-    if not published.clusters.nothing_to_cluster:
-        lines = [f"  {line}" for line in published.tree.text().splitlines()]
-        parts += [Heading("tree of the published model on all programs", 3), Text(lines, "code")]
-    parts += [_program_table(result) for result in alone] if programs else []
-    frontier = longest_frontier(machine)
-    if programs:
-        parts.append(
-            frontier_table(frontier, f"configurations on the longest frontier, of {frontier.kernel}")
-        )
-    else:
-        count = plural(len(frontier.frontier), "configuration")
-        shown = "--html or --figures shows it."
-        parts += ["", f"The longest frontier, of {frontier.kernel}, has {count}: {shown}"]
-    return parts
-
-
-def _few_names(names: Sequence[str], most: int) -> list[str]:
-    """The first names, and the number of further ones."""
-    rest = len(names) - most
-    return [*names[:most], f"{rest} more"] if rest > 0 else list(names)
+        parts.append(f"Together: {format_names(groups, _MOST_TOGETHER)}.")
+    return [*parts, *(_program_table(result) for result in alone if programs)]
 
 
 def _subject(study: ConfigurationEvaluation, machine: MachineChoices) -> str:
@@ -126,135 +106,123 @@ def _left_out(machine: MachineChoices) -> list[str]:
     for exclusion in machine.cases.left_out:
         reasons[exclusion.reason].append(str(exclusion.kernel))
     return [
-        f"Left out, {reason}: {plural(len(kernels), 'kernel')} ({', '.join(_few_names(kernels, _NAMED))})."
+        f"Left out, {reason}: {plural(len(kernels), 'kernel')} ({format_names(kernels, _NAMED)})."
         for reason, kernels in reasons.items()
     ]
 
 
-def _clusters(machine: MachineChoices) -> str:
-    """Sentence about the clusters of the published model fitted to all programs."""
-    clusters = machine.published.fitted.clusters
-    note = f"The published model on all programs: {clusters.note}."
-    if clusters.nothing_to_cluster:
-        return note
-    between = (
-        f" Kendall's tau of two frontiers is {clusters.least_correlation:.2f} to "
-        f"{clusters.most_correlation:.2f}"
-        if clusters.least_correlation is not None and clusters.most_correlation is not None
-        else " No two frontiers share two configurations"
-    )
-    pairs = f"; {plural(clusters.undefined, 'pair')} of kernels share fewer than 2 configurations"
-    return f"{note}{between}{pairs if clusters.undefined else ''}."
-
-
-_LEGEND = (
-    "Each program is left out in turn of all that is learned; caps are the powers on each kernel's measured "
-    "frontier. Programs weigh equally.",
-    "Under: share of cases within the cap. perf., power: relative to the oracle's, mean over the cases "
-    "within the cap, or over it.",
-    "S: performance relative to the oracle, with cases over the cap counting 0. Extra runs: changes after "
-    "the first choice.",
-    "Again: the choice is run again. Repeats: the same, with 1 % tolerance. Told less: the method is told a "
-    "cap lower by 1 %, and the choice is run again without tolerance.",
-    f"In brackets: {100 * SHARE:g} % of {format_count(DRAWS)} bootstrap draws of the programs. {MARK} better "
-    "than the best baseline, where the bootstrap of the difference excludes 0.",
-    "Exact definitions: docs/evaluation.md.",
-)
-
-
 REFERENCE = "oracle"
-_Columns = Mapping[str, Callable[[ChoiceResult], str]]
 _SCORES = scores_of(
     "under_limit_share± under_performance under_power over_power over_performance score± extra_runs"
 )
 """Columns of Table III of Bailey et al. 2014, and score and extra runs."""
 
+_LEGEND = (
+    "Each program is left out in turn of all that is learned; caps are the powers on each kernel's measured "
+    "frontier. Programs weigh equally.",
+    explained(_SCORES),
+    "Again: the choice is run again. Repeats: the same, with 1 % tolerance. Told less: the method is told a "
+    "cap lower by 1 %, and the choice is run again without tolerance.",
+    bootstrap_sentence("programs"),
+    "Exact definitions: docs/evaluation.md.",
+)
 
-def method_label(result: ChoiceResult) -> str:
-    """Name of the method, with its confidence where it has one."""
-    return f"{result.method} {100 * result.confidence:g} %" if result.confidence else result.method
+
+Row = ChoiceResult | Mapping[str, object]
+"""A row of a table: a result, or what else there is with names of its parts."""
 
 
-def _method_table(results: Sequence[ChoiceResult], columns: _Columns, caption: str) -> Table:
-    """Make a row for each method: first methods, then baselines, last the oracle."""
-    methods = [result for result in results if not result.baseline and result.method != REFERENCE]
-    baselines = [result for result in results if result.baseline]
-    reference = [result for result in results if result.method == REFERENCE]
+def _label(row: Row) -> str:
+    """Name of the method, with its confidence where it has one, and marked if it is a baseline."""
+    if isinstance(row, Mapping):
+        return str(row["method"])
+    name = f"{row.method} {100 * row.confidence:g} %" if row.confidence else row.method
+    return named(name, row.baseline)
 
-    def rows(group: Sequence[ChoiceResult]) -> list[list[str]]:
-        return [[method_label(result), *(text(result) for text in columns.values())] for result in group]
 
-    divider = [["baselines"]] if methods and baselines else []
-    return Table(
-        ["method", *columns], [*rows(methods), *divider, *rows(baselines), *rows(reference)], caption
+def _sorted(results: Iterable[ChoiceResult], protocol: str = ALONE) -> list[ChoiceResult]:
+    """Results of a protocol: methods, then baselines, last the oracle."""
+    of_protocol = (result for result in results if result.protocol == protocol)
+    return sorted(of_protocol, key=lambda result: (result.method == REFERENCE, result.baseline))
+
+
+def _method_table(rows: Sequence[Row], columns: Mapping[str, Column[Any]], caption: str) -> Table:
+    """Make a table of shares with a row for each method."""
+    return table_of(
+        rows, {"method": _label, **columns}, caption=caption, formats=dict.fromkeys(columns, share)
     )
 
 
-def _share(path: str) -> Callable[[ChoiceResult], str]:
-    """Column of a share by its path in a result; a dash where it is not known."""
-    return lambda result: share(value_of(result, path))
-
-
 def _main_table(results: Sequence[ChoiceResult], caption: str) -> Table:
-    def column(score: Score, result: ChoiceResult) -> str:
-        return score.text(
-            result.metrics, result.bootstrap, marked=False if result.method == REFERENCE else None
+    rows = [
+        # The oracle is no method, and is not compared.
+        (
+            [_label(each)],
+            each.metrics,
+            replace(each.bootstrap, differences={}) if each.method == REFERENCE else each.bootstrap,
         )
-
-    columns = {score.heading: partial(column, score) for score in _SCORES}
-    return _method_table(results, columns, caption)
+        for each in results
+    ]
+    return score_table(["method"], rows, _SCORES, caption=caption)
 
 
 def _curve_table(results: Sequence[ChoiceResult]) -> Table:
     """Make the table of the score by the number of extra runs."""
-
-    def score(budget: int, result: ChoiceResult) -> str:
-        return share(result.curve[budget].score)
-
-    columns = {str(budget): partial(score, budget) for budget in results[0].curve}
-    return _method_table(results, columns, "S by the extra runs that are allowed")
-
-
-_ON_REPEATS = (
-    "under_limit_share",
-    "under_performance",
-    "under_limit_share_within_1pct",
-    "under_performance_within_1pct",
-)
+    rows = [
+        {"method": _label(each), **{str(budget): metrics.score for budget, metrics in each.curve.items()}}
+        for each in results
+    ]
+    return _method_table(
+        rows, {name: name for name in list(rows[0])[1:]}, "S by the extra runs that are allowed"
+    )
 
 
-def _repeats_table(results: Sequence[ChoiceResult], machine: MachineChoices) -> Table:
-    """Make the table of results with 1 % tolerance, on other repeats, and with caps lower by 1 %."""
-    paths = [f"metrics.{name}" for name in _ON_REPEATS[2:]]
-    headings, caption, last = ["≤ 1 %", "perf."], "with 1 % tolerance", []
+_ON_REPEATS = {
+    "≤ 1 %": "metrics.under_limit_share_within_1pct",
+    "perf. ≤ 1 %": "metrics.under_performance_within_1pct",
+    "again": "on_repeats.under_limit_share",
+    "perf. again": "on_repeats.under_performance",
+    "repeats": "on_repeats.under_limit_share_within_1pct",
+    "perf. repeats": "on_repeats.under_performance_within_1pct",
+    "told less": "told_less.under_limit_share",
+    "perf. told less": "told_less.under_performance",
+    "S told less": "told_less.score",
+}
+_ON_SAME_RUN = 2
+"""Number of the first columns that need no repeats."""
+
+
+def _on_repeats(machine: MachineChoices) -> list[Row]:
+    """Results, and the split-half oracle, which has results on repeats alone."""
     split_half = machine.split_half
-    if split_half is not None:
-        paths += [f"on_repeats.{name}" for name in _ON_REPEATS]
-        paths += [f"told_less.{name}" for name in (*_ON_REPEATS[:2], "score")]
-        headings += ["again", "perf.", "repeats", "perf.", "told less", "perf.", "S"]
-        violations = 100 * (split_half.violations or 0.0)
+    oracle = {"method": "split-half oracle", "on_repeats": split_half}
+    return [*_sorted(machine.results), *([] if split_half is None else [oracle])]
+
+
+def _repeats_table(machine: MachineChoices) -> Table:
+    """Make the table of results with 1 % tolerance, on other repeats, and with caps lower by 1 %."""
+    columns, caption = dict(list(_ON_REPEATS.items())[:_ON_SAME_RUN]), "with 1 % tolerance"
+    if machine.split_half is not None:
+        columns = _ON_REPEATS
+        violations = 100 * (machine.split_half.violations or 0.0)
         caption += (
             f", and on {REPEATS} other repeats, which are simulated: repeats alone take "
             f"{violations:.0f} % of the oracle's choices over the limit"
         )
-        shares = (share(getattr(split_half, name)) for name in _ON_REPEATS)
-        last = [["split-half oracle", "", "", *shares]]
-    # Headings repeat, so that they cannot be the keys of columns.
-    table = _method_table(results, {path: _share(path) for path in paths}, caption)
-    return Table(["method", *headings], [*table.rows, *last], caption)
+    return _method_table(_on_repeats(machine), columns, caption)
 
 
 def _tails_table(results: Sequence[ChoiceResult]) -> Table:
     """Make the table of worst cases: percentiles of lost performance within the cap, and worst programs."""
 
-    def least(name: str, result: ChoiceResult) -> str:
+    def least(name: str, result: ChoiceResult) -> float | None:
         values = [getattr(metrics, name) for metrics in result.programs.values()]
-        return share(min((value for value in values if value is not None), default=None))
+        return min((value for value in values if value is not None), default=None)
 
-    columns: _Columns = {
-        "lost: median": _share("regret.median"),
-        "90 %": _share("regret.percentile_90"),
-        "95 %": _share("regret.percentile_95"),
+    columns: dict[str, Column[ChoiceResult]] = {
+        "lost: median": "regret.median",
+        "90 %": "regret.percentile_90",
+        "95 %": "regret.percentile_95",
         "least under": partial(least, "under_limit_share"),
         "least perf.": partial(least, "under_performance"),
         "least S": partial(least, "score"),
@@ -265,17 +233,19 @@ def _tails_table(results: Sequence[ChoiceResult]) -> Table:
 def _confidence_table(results: Sequence[ChoiceResult]) -> list[Part]:
     """Make the table of promised and kept confidence, and list programs that exceed the promise."""
     promised = [result for result in results if result.confidence is not None]
-    if not promised:
-        return []
-    columns: _Columns = {
-        "allowed over": lambda result: share(1 - (result.confidence or 0.0)),
-        "over": _share("metrics.violations"),
-        "perf.": _share("metrics.under_performance"),
+    columns: dict[str, Column[ChoiceResult]] = {
+        "allowed over": lambda result: 1 - (result.confidence or 0.0),
+        "over": "metrics.violations",
+        "perf.": "metrics.under_performance",
         "programs above": lambda result: f"{len(result.above)} of {len(result.programs)}",
     }
     return [
-        _method_table(promised, columns, "what was promised"),
-        *(f"Above it with {result.method}: {', '.join(result.above)}." for result in results if result.above),
+        *([_method_table(promised, columns, "what was promised")] if promised else []),
+        *(
+            f"Above it with {result.method}: {', '.join(result.above)}."
+            for result in promised
+            if result.above
+        ),
     ]
 
 
@@ -285,69 +255,87 @@ def _program_table(result: ChoiceResult) -> Table:
     return score_table([result.method], rows, _SCORES, caption="by program")
 
 
-@dataclass(frozen=True, eq=False)
-class KernelFrontier:
-    """One kernel over all configurations, and its frontier."""
-
-    surfaces: Surfaces
-    row: int
-    frontier: Integers
-    performance: Reals
-    power_w: Reals
-
-    @property
-    def kernel(self) -> KernelAt:
-        """The kernel."""
-        return self.surfaces.kernels[self.row]
+_LONGEST_NAME = 40
 
 
-def frontier_of(surfaces: Surfaces, row: int) -> KernelFrontier:
-    """Find the frontier of one kernel, given by its row."""
-    time_s, power_w = surfaces.time_s[row], surfaces.power_w[row]
-    return KernelFrontier(
-        surfaces, row, pareto_frontier(time_s, power_w), np.nanmin(time_s) / time_s, power_w
-    )
+def evaluation_figures(study: ConfigurationEvaluation) -> dict[str, Figure]:
+    """Draw the methods, the score by extra runs and results on repeats, by name.
 
-
-def longest_frontier(machine: MachineChoices) -> KernelFrontier:
-    """Find the first frontier with the most configurations, among kernels with cases."""
-    rows, counts = np.unique(machine.cases.kernel, return_counts=True)
-    return frontier_of(machine.surfaces, int(rows[counts.argmax()]))
-
-
-def frontier_table(kernel: KernelFrontier, caption: str = "") -> Table:
-    """Make the table of configurations on a frontier, with settings, power and normalised performance."""
-    names = shown_settings(kernel.surfaces.space)
-    rows = []
-    for number in kernel.frontier.tolist():
-        configuration = kernel.surfaces.space.configurations[number]
-        settings = [setting_text(name, configuration.settings.get(name)) for name in names]
-        rows.append(
-            [
-                configuration.device,
-                *settings,
-                f"{kernel.power_w[number]:.1f}",
-                f"{kernel.performance[number]:.2f}",
+    The names begin with a folder for each machine where there are several. Results on repeats have a figure
+    only where there are any.
+    """
+    figures: dict[str, Figure] = {}
+    for machine, folder in with_folders(study):
+        results, title = _sorted(machine.results), machine.machine
+        rows = [
+            draw.ScoredModel(_label(each), each.baseline, each.metrics, each.bootstrap.intervals)
+            for each in results
+        ]
+        figures |= {
+            f"{folder}methods": draw.scores_figure(rows, _PANELS, f"{title}: {ALONE}"),
+            f"{folder}curve": curve_figure(results, f"{title}: S by the extra runs that are allowed"),
+        }
+        if machine.split_half is not None:
+            repeats = [
+                draw.ScoredModel(_label(each), isinstance(each, Mapping) or each.baseline, each, {})
+                for each in _on_repeats(machine)
             ]
-        )
-    headings = ["device", *map(setting_heading, names), "power, W", "performance"]
-    return Table(headings, rows, caption)
+            figures[f"{folder}repeats"] = draw.scores_figure(
+                repeats, _REPEATS, f"{title}: cases within the cap, by what is scored"
+            )
+    return figures
 
 
-def write_frontier(kernel: KernelFrontier, path: Path) -> Path:
-    """Write the configurations on the frontier as CSV, in SI units."""
-    space = kernel.surfaces.space
-    names = shown_settings(space)
-    with (
-        atomic_file(path, field="figures") as temporary,
-        temporary.open("w", encoding="utf-8", newline="") as file,
-    ):
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["device", *names, "power_w", "time_s", "performance"])
-        for number in kernel.frontier.tolist():
-            configuration = space.configurations[number]
-            settings = [configuration.settings.get(name, "") for name in names]
-            time_s = float(kernel.surfaces.time_s[kernel.row, number])
-            measured = [float(kernel.power_w[number]), time_s, float(kernel.performance[number])]
-            writer.writerow([configuration.device, *settings, *measured])
-    return path
+_PANELS = {
+    "under_limit_share": "cases within the cap, %",
+    "under_performance": "performance in these, % of the oracle's",
+    "score": "S: performance with violations counting 0, %",
+}
+_REPEATS = {
+    "metrics.under_limit_share": "same run, %",
+    "metrics.under_limit_share_within_1pct": "same run, 1 % tolerance, %",
+    "on_repeats.under_limit_share_within_1pct": "other repeats (simulated), 1 % tolerance, %",
+    "told_less.under_limit_share": "other repeats (simulated), told 1 % less, %",
+}
+
+
+def with_folders(study: ConfigurationEvaluation) -> Iterator[tuple[MachineChoices, str]]:
+    """Each machine with the folder that its figures' names begin with, empty for a single machine."""
+    names = machine_folders([machine.machine for machine in study.machines])
+    for machine, name in zip(study.machines, names, strict=True):
+        yield machine, f"{name}/" if len(study.machines) > 1 else ""
+
+
+def machine_folders(machines: Sequence[str]) -> list[str]:
+    """Unique names of the machines' folders that are safe in any file system.
+
+    >>> machine_folders(["titanx", "cpu + gpu", "..", "cpu+gpu"])
+    ['titanx', 'cpu-gpu', 'machine', 'cpu-gpu-2']
+    """
+    names: list[str] = []
+    for machine in machines:
+        plain = re.sub(r"[^\w]+", "-", machine).strip("-")[:_LONGEST_NAME] or "machine"
+        name, count = plain, 1
+        while name.casefold() in {other.casefold() for other in names}:
+            count += 1
+            name = f"{plain}-{count}"
+        names.append(name)
+    return names
+
+
+def curve_figure(results: Sequence[ChoiceResult], title: str) -> Figure:
+    """Draw a line for each method, and dashed ones for baselines."""
+    figure, axes = draw.one_figure(8, 6.0)
+    for result, look in zip(results, draw.looks(map(_label, results)).values(), strict=True):
+        scores = [100 * (metrics.score or 0.0) for metrics in result.curve.values()]
+        line = draw.DASHES[1] if result.baseline else "solid"
+        draw.points(axes, list(result.curve), scores, look, _label(result), linestyle=line, clip_on=False)
+    axes.set_ylim(0, 100)
+    axes.set_xticks(list(results[0].curve))
+    draw.style_axes(
+        axes,
+        x="extra runs that are allowed after the first choice",
+        y="S: performance with violations counting 0, % of the oracle's",
+    )
+    draw.legend_below(figure, 4)
+    return draw.titled(figure, title)

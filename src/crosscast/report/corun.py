@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from crosscast.data.corun import IsolatedRun
 from crosscast.data.fields import decode
 from crosscast.decide.colocation import ColocationPlan
@@ -16,7 +14,8 @@ from crosscast.prediction.corun.artefact import CoRunCard
 from crosscast.prediction.corun.forecast import Estimate, MixForecast
 from crosscast.prediction.corun.probes import SuggestedMixes
 from crosscast.prediction.corun.translation import LOGARITHMIC, TranslationCard, TranslationScore
-from crosscast.prediction.trained import count_in, format_names, number_in, results_of
+from crosscast.prediction.trained import count_in, format_names, level_of
+from crosscast.report.cards import HeldOutScores, held_out_scores, held_out_sentence
 from crosscast.report.document import Heading, Part, Ranges, Report, Table
 from crosscast.report.fields import table_of
 from crosscast.report.numbers import (
@@ -38,35 +37,14 @@ _MOST_NAMED = 8
 _SHOWN = ("slowdown", "time", "power", "fits")
 
 
-class ErrorRow(msgspec.Struct, frozen=True):
-    """A result of an evaluation, as a card stores it."""
-
-    model: str
-    quantity: str
-    baseline: bool = False
-    mix_size: int | None = None
-    probes: int = 0
-    rows: int = 0
-    mape: float | None = None
-    coverage: float | None = None
-    worst: str | None = None
-    worst_coverage: float | None = None
-    auc: float | None = None
-
-    @property
-    def worst_text(self) -> str | None:
-        """The group with the least coverage, and this coverage."""
-        return None if self.worst is None else f"{self.worst} {percent(self.worst_coverage)}"
-
-
-def error_table(results: Sequence[ErrorRow]) -> Table:
+def error_table(results: Sequence[HeldOutScores]) -> Table:
     """Make a table with a row for each result."""
-    columns: dict[str, str | Callable[[ErrorRow], object]] = {
+    columns: dict[str, str | Callable[[HeldOutScores], object]] = {
         "model": lambda row: named(row.model, row.baseline),
         "quantity": "quantity",
         "mix of": lambda row: row.mix_size or "any",
         "known mixes": "probes",
-        "MAPE": lambda row: error_percent(row.mape),
+        "MAPE": "mape",
         "coverage": "coverage",
         "worst": "worst_text",
         "AUC": "auc",
@@ -74,12 +52,12 @@ def error_table(results: Sequence[ErrorRow]) -> Table:
     }
     if not any(row.probes for row in results):
         del columns["known mixes"]
-    return table_of(results, columns, formats={"AUC": "{:.3f}".format}, words=(0, 1))
+    return table_of(results, columns, formats={"MAPE": error_percent})
 
 
 def corun_training_report(card: CoRunCard, folder: Path) -> Report:
     """Describe a model's training data and its errors."""
-    results = [row for row, _ in results_of(card, ErrorRow) if row.quantity in _SHOWN]
+    results = [row for row in held_out_scores(card) if row.quantity in _SHOWN]
     return Report(
         [
             f"{folder}: {card.model}, {trained_on(card)}",
@@ -88,7 +66,7 @@ def corun_training_report(card: CoRunCard, folder: Path) -> Report:
             "Each application was left out in turn with all mixes that it is in, and these were predicted by "
             "the model fitted to the others.",
             "Coverage: share of measured values within their "
-            f"{percent(number_in(card.errors, 'level'))} intervals; worst: the application with the least.",
+            f"{percent(level_of(card))} intervals; worst: the application with the least.",
             "Exact definitions: docs/evaluation.md.",
         ]
     )
@@ -106,30 +84,15 @@ def trained_on(card: CoRunCard) -> str:
 
 
 def held_out_errors(card: CoRunCard) -> list[str]:
-    """Sentences about the model's errors on held-out applications."""
+    """Sentence about the model's errors on held-out applications; none if the card has none."""
     results = {
         row.quantity: row
-        for row, _ in results_of(card, ErrorRow)
+        for row in held_out_scores(card)
         if row.model == card.model and row.mix_size is None and not row.probes
     }
-    parts = [
-        f"{name} {error_percent(results[quantity].mape)}"
-        for quantity, name in (("slowdown", "slowdowns"), ("time", "times of mixes"), ("power", "power"))
-        if quantity in results and results[quantity].mape is not None
-    ]
-    if not parts:
-        return []
-    errors = f"Mean absolute error on held-out applications: {', '.join(parts)}."
-    row = results.get("time") or results.get("slowdown")
-    if row is None or row.coverage is None:
-        return [errors]
-    what = "times" if "time" in results else "slowdowns"
-    level = percent(number_in(card.errors, "level"))
-    return [
-        errors,
-        f"Coverage of {level} intervals of {what}: {percent(row.coverage)} "
-        f"(worst application {row.worst_text}).",
-    ]
+    names = {"slowdown": "slowdowns", "time": "times of mixes", "power": "power"}
+    parts = {name: results[quantity] for quantity, name in names.items() if quantity in results}
+    return held_out_sentence(card, parts, "mape coverage")
 
 
 def suggested_mixes(suggestion: SuggestedMixes | None, where: str) -> list[str]:
@@ -150,20 +113,25 @@ def corun_forecast_report(
     suggestion: SuggestedMixes | None = None,
 ) -> Report:
     """Make the tables of the prediction for one mix."""
-    rows: list[list[object]] = []
-    for run, slowdown in zip(forecast.mix, forecast.slowdown, strict=True):
-        cells: list[object] = [None, None, None]
-        if slowdown is not None:
-            in_mix = None if run.time_s is None else slowdown.value * run.time_s
-            cells = [slowdown.value, f"{factor(slowdown.low)} to {factor(slowdown.high)}", in_mix]
-        rows.append([run.name, run.time_s, *cells])
-    table = Table(
-        ["application", "alone", "slowdown", "interval", "in the mix"],
+    rows = [
+        {
+            "run": run,
+            "slowdown": slowdown,
+            "in_mix_s": slowdown and run.time_s and slowdown.value * run.time_s,
+        }
+        for run, slowdown in zip(forecast.mix, forecast.slowdown, strict=True)
+    ]
+    table = table_of(
         rows,
-        f"{forecast.label} on {forecast.mix[0].device}",
-        {"alone": format_seconds, "in the mix": format_seconds, "slowdown": factor},
-        words=(0, 3),
-        ranges=_slowdowns(forecast.slowdown),
+        {
+            "application": "run.name",
+            "alone": "run.time_s",
+            "slowdown": "slowdown.value",
+            "interval": ("slowdown.low", "slowdown.high"),
+            "in the mix": "in_mix_s",
+        },
+        caption=f"{forecast.label} on {forecast.mix[0].device}",
+        ranges=("slowdown.low", "slowdown.value", "slowdown.high"),
     )
     notes = suggested_mixes(suggestion, "in this mix")
     notes += [f"{card.model}, {trained_on(card)}", *held_out_errors(card)]
@@ -171,16 +139,11 @@ def corun_forecast_report(
     return Report([table, *_of_mix(forecast, card), "", *notes], "Predicted slowdowns")
 
 
-def _slowdowns(estimates: Sequence[Estimate | None]) -> Ranges:
-    rows = [None if value is None else (value.low, value.value, value.high) for value in estimates]
-    return Ranges(rows, factor, "slowdown")
-
-
 def _of_mix(forecast: MixForecast, card: CoRunCard) -> list[str]:
     lines = []
     time, serial = forecast.time_s, forecast.serial_s
     if time is not None:
-        interval = f"{times(time.low, time.high)}, {_level(time)} interval"
+        interval = f"{times(time.low, time.high)}, {level_percent(time.reached)} interval"
         sentence = f"Time of the mix: {format_seconds(time.value)} ({interval})"
         if serial is not None:
             sentence += f"; one after another {format_seconds(serial)}: {_gain(time, serial)}"
@@ -195,7 +158,7 @@ def _of_mix(forecast: MixForecast, card: CoRunCard) -> list[str]:
     power = forecast.power_w
     if power is not None:
         low, high = three_digits(power.low), three_digits(power.high)
-        watts = f"{three_digits(power.value)} W ({low} to {high} W, {_level(power)} interval)"
+        watts = f"{three_digits(power.value)} W ({low} to {high} W, {level_percent(power.reached)} interval)"
         lines.append(f"Power while all run: {watts}.")
     else:
         lines.append(f"Power: n/a ({_why_no_power(forecast, card)}).")
@@ -221,10 +184,6 @@ def _why_no_power(forecast: MixForecast, card: CoRunCard) -> str:
     if unknown:
         return f"no isolated power measurement of {format_names(list(unknown), 5)}"
     return "the model was trained on mixes without power"
-
-
-def _level(value: Estimate) -> str:
-    return level_percent(value.reached)
 
 
 def _gain(time: Estimate, serial: float) -> str:
@@ -421,7 +380,11 @@ def _shared(plan: ColocationPlan, names: Sequence[str], card: CoRunCard) -> Tabl
         {"slowdown": factor},
         words=(0, 2),
         sorts=False,
-        ranges=_slowdowns([slowdown for mix in plan.shared for slowdown in mix.slowdown]),
+        ranges=Ranges(
+            [(each.low, each.value, each.high) for mix in plan.shared for each in mix.slowdown],
+            factor,
+            "slowdown",
+        ),
     )
 
 
@@ -438,7 +401,7 @@ def _totals(plan: ColocationPlan) -> list[str]:
     time, gain = plan.time_s, plan.gain_s
     lines = [
         f"All {plural(count, 'job')}: {format_seconds(time.value)} instead of {serial} one after another.",
-        f"Gain: {_seconds(gain.value)} ({_interval(gain)}, {_level(gain)} interval), "
+        f"Gain: {_seconds(gain.value)} ({_interval(gain)}, {level_percent(gain.reached)} interval), "
         f"{_share_of_time(gain.value / plan.serial_s)} of the time.",
     ]
     if gain.low <= 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,10 @@ import numpy as np
 
 from crosscast.evaluation.corun.evaluation import CoRunEvaluation
 from crosscast.evaluation.corun.scores import CoRunResult
-from crosscast.report.corun import ErrorRow, error_table
+from crosscast.report.cards import HeldOutScores
+from crosscast.report.corun import error_table
 from crosscast.report.document import Heading, Part, Report, Table
+from crosscast.report.fields import table_of
 from crosscast.report.figures import groups_figure
 from crosscast.report.numbers import error_percent, percent, plural
 
@@ -42,8 +45,8 @@ def tables_of(evaluation: CoRunEvaluation) -> list[Part]:
     return [
         Heading(_subject(evaluation), 1),
         "",
-        error_table([msgspec.convert(result.to_dict(), ErrorRow) for result in shown]),
-        *_by_group(evaluation),
+        error_table([msgspec.convert(result.to_dict(), HeldOutScores) for result in shown]),
+        *(_by_group(best) for best, _ in _best(evaluation)),
     ]
 
 
@@ -82,61 +85,53 @@ def _sort_key(result: CoRunResult) -> tuple[int, int, bool, int, float]:
     )
 
 
-def _by_group(evaluation: CoRunEvaluation) -> list[Part]:
-    """Make tables of the best model's errors by held-out group."""
-    parts: list[Part] = []
-    for quantity in (name for name in _ORDER if name != "speed"):
-        results = [
+def _best(evaluation: CoRunEvaluation) -> Iterator[tuple[CoRunResult, CoRunResult | None]]:
+    """The best model of each quantity with errors by held-out group, and the best baseline beside it."""
+    for quantity in ("slowdown", "time", "power"):
+        of_quantity = (
             result
             for result in evaluation.results
-            if result.quantity == quantity
-            and result.mix_size is None
-            and not result.baseline
-            and result.by_group
-        ]
-        if results:
-            best = min(results, key=lambda result: result.mape or 0.0)
-            coverage = best.coverage_by_group or {}
-            rows = [(name, mape, coverage.get(name)) for name, mape in (best.by_group or {}).items()]
-            known = f", {best.probes} known mixes" if best.probes else ""
-            caption = f"{quantity}, {best.model}{known}, by what was left out"
-            formats = {"MAPE": error_percent, "coverage": percent}
-            parts.append(Table(["left out", "MAPE", "coverage"], rows, caption, formats))
-    return parts
+            if result.quantity == quantity and result.mix_size is None and result.by_group
+        )
+        results = sorted(of_quantity, key=lambda result: np.inf if result.mape is None else result.mape)
+        best = next((result for result in results if not result.baseline), None)
+        if best is not None:
+            rivals = (result for result in results if result.baseline and result.probes == best.probes)
+            yield best, next(rivals, None)
 
 
-_QUANTITIES = ("time", "slowdown", "power")
+def _by_group(best: CoRunResult) -> Table:
+    """Make the table of a model's errors by held-out group."""
+    coverage, known = best.coverage_by_group or {}, f", {best.probes} known mixes" if best.probes else ""
+    return table_of(
+        (best.by_group or {}).items(),
+        {
+            "left out": lambda each: each[0],
+            "MAPE": lambda each: each[1],
+            "coverage": lambda each: coverage.get(each[0]),
+        },
+        caption=f"{best.quantity}, {best.model}{known}, by what was left out",
+        formats={"MAPE": error_percent, "coverage": percent},
+    )
 
 
 def evaluation_figures(evaluation: CoRunEvaluation) -> dict[str, Figure]:
     """Draw a figure of the errors by held-out group for each quantity."""
     title = f"{Path(evaluation.co_runs.label).name}, {evaluation.co_runs.mixes[0].device}"
     figures = {}
-    for quantity in _QUANTITIES:
-        results = [
-            result
-            for result in evaluation.results
-            if result.quantity == quantity and result.mix_size is None and len(result.by_group or {}) > 1
-        ]
-        models = [result for result in results if not result.baseline]
-        if models:
-            best = min(models, key=_mape)
-            rivals = [result for result in results if result.baseline and result.probes == best.probes]
-            rival = min(rivals, key=_mape) if rivals else None
-            errors = {name: 100 * error for name, error in (best.by_group or {}).items()}
-            figures[f"left-out-{quantity}"] = groups_figure(
+    for best, rival in _best(evaluation):
+        of_best, of_rival = (
+            {name: 100 * error for name, error in ((result and result.by_group) or {}).items()}
+            for result in (best, rival)
+        )
+        if len(of_best) > 1:
+            figures[f"left-out-{best.quantity}"] = groups_figure(
                 best.model,
-                dict(sorted(errors.items(), key=lambda item: (-item[1], item[0]))),
-                None
-                if rival is None or not rival.by_group
-                else (rival.model, {name: 100 * error for name, error in rival.by_group.items()}),
-                f"{title}: {quantity}, {evaluation.split}",
+                dict(sorted(of_best.items(), key=lambda item: (-item[1], item[0]))),
+                None if rival is None else (rival.model, of_rival),
+                f"{title}: {best.quantity}, {evaluation.split}",
                 label="MAPE where it is left out, %",
                 write="{:.3g}".format,
-                mean=None if best.mape is None else 100 * best.mape,
+                line=None if best.mape is None else ("its mean", 100 * best.mape),
             )
     return figures
-
-
-def _mape(result: CoRunResult) -> float:
-    return np.inf if result.mape is None else result.mape

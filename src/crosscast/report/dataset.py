@@ -17,8 +17,8 @@ from crosscast.data.description import (
     RecordWarning,
 )
 from crosscast.report.document import Heading, Part, Report, Table
-from crosscast.report.fields import columns_table, table_of, writer_of
-from crosscast.report.numbers import NONE, level_percent, plural, setting_range, times
+from crosscast.report.fields import Column, columns_table, table_of, writer_of
+from crosscast.report.numbers import NONE, level_percent, plural, setting_range
 from crosscast.units import format_count, format_seconds
 
 if TYPE_CHECKING:
@@ -29,24 +29,12 @@ if TYPE_CHECKING:
 
 def devices_report(entries: Sequence[Entry]) -> Report:
     """Make a table of devices, and sentences about sensors and counters that do not work."""
-    facts = ("clock_hz", "l1_bytes", "l2_bytes", "l3_bytes", "memory_bytes")
-    rows = [
-        [
-            *(entry.device.id, entry.device.name, entry.device.type, entry.device.compute_units),
-            # Unknown facts stay empty.
-            *("" if entry.facts.get(name) is None else entry.facts[name] for name in facts),
-            ", ".join(sensor.name for sensor in entry.sensors if sensor.works) or "none",
-        ]
-        for entry in entries
-    ]
-    sizes = ("clock", "L1", "L2", "L3", "memory")
-    table = Table(
-        ["id", "name", "type", "units", *sizes, "sensors"],
-        rows,
-        formats={heading: writer_of(name) for heading, name in zip(sizes, facts, strict=True)},
-        words=(0, 1, 2, 9),
-    )
-    return Report([table, *_reasons(entries)])
+    columns: dict[str, Column[Entry]] = {name: f"device.{name}" for name in ("id", "name", "type")}
+    columns["units"] = "device.compute_units"
+    columns |= {"clock": "facts.clock_hz", "L1": "facts.l1_bytes", "L2": "facts.l2_bytes"}
+    columns |= {"L3": "facts.l3_bytes", "memory": "facts.memory_bytes"}
+    columns["sensors"] = lambda entry: ", ".join(each.name for each in entry.sensors if each.works) or "none"
+    return Report([table_of(entries, columns), *_reasons(entries)])
 
 
 def _reasons(entries: Sequence[Entry]) -> list[str]:
@@ -226,27 +214,25 @@ def _devices(description: Description) -> list[Part]:
     noise: defaultdict[str, list[CellNoise]] = defaultdict(list)
     for cell in description.noise:
         noise[cell.device].append(cell)
-    rows = [_device_cells(device, noise[device]) for device in description.devices]
+    rows: list[dict[str, object]] = []
+    for device in description.devices:
+        spreads = {cell: cell.relative_sd for cell in noise[device] if cell.relative_sd is not None}
+        rows.append({"device": device, "points": len(noise[device])})
+        if spreads:
+            worst = max(spreads, key=lambda cell: spreads[cell])
+            largest = {"spread": spreads[worst], "cell": _joined(worst.application, worst.kernel, worst.size)}
+            rows[-1] |= {"middle": median(spreads.values()), **largest}
     hosts = [
         f"{device} was measured on {', '.join(names)}"
         for device, names in sorted(description.hosts.items())
         if len(names) > 1
     ]
-    headings = ["device", "points", "median spread", "largest", "which is that of"]
+    columns = {"device": "device", "points": "points"}
     if all(cell.relative_sd is None for cell in description.noise):
-        return [Table(headings[:2], [row[:2] for row in rows]), *hosts]
+        return [table_of(rows, columns), *hosts]
+    columns |= {"median spread": "middle", "largest": "spread", "which is that of": "cell"}
     legend = "spread: standard deviation of a measurement point's run means over their mean"
-    return [Table(headings, rows, words=(0, 4)), legend, *hosts]
-
-
-def _device_cells(device: str, cells: Sequence[CellNoise]) -> list[str]:
-    spreads = [(cell.relative_sd, cell) for cell in cells if cell.relative_sd is not None]
-    if not spreads:
-        return [device, format_count(len(cells)), NONE, NONE, ""]
-    largest, worst = max(spreads, key=lambda pair: pair[0])
-    middle = median(spread for spread, _ in spreads)
-    name = _joined(worst.application, worst.kernel, worst.size)
-    return [device, format_count(len(cells)), f"{middle:.1%}", f"{largest:.1%}", name]
+    return [table_of(rows, columns, formats={"median spread": writer_of("spread")}), legend, *hosts]
 
 
 def _joined(*names: str | None) -> str:
@@ -308,18 +294,15 @@ def measurement_report(measurement: Measurement, beside: BesideMeasured | None =
 
 
 def _beside(beside: BesideMeasured) -> Table:
-    columns: dict[str, Sequence[object]] = dict(beside.columns())
-    columns["interval"] = [times(low, high) for low, high in zip(beside.low_s, beside.high_s, strict=True)]
-    columns["inside"] = ["yes" if inside else "no" for inside in columns["inside"]]
     return columns_table(
-        columns,
+        beside.columns(),
         {
             "kernel": "kernel",
             "measured": "measured_s",
             "forecast": "forecast_s",
-            f"{level_percent(beside.level)} interval": "interval",
+            f"{level_percent(beside.level)} interval": ("low_s", "high_s"),
             "forecast/measured": "forecast_over_measured",
-            "inside": "inside",
+            "inside": lambda row: "yes" if row["inside"] else "no",
         },
         caption="forecast beside measurement",
     )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosscast.data.schema import DEVICES
 from crosscast.devices.device_files import QUANTITIES, MeasuredValue, measured_devices
 from crosscast.devices.knowledge import KnownDevice
+from crosscast.prediction.trained import format_names
 from crosscast.report.document import Heading, Part, Report, Table, Text
-from crosscast.report.fields import UNITS, table_of
+from crosscast.report.fields import UNITS, Column, table_of
 from crosscast.report.figures import looks, one_figure, points, style_axes, titled, unit_axis
 from crosscast.report.numbers import factor, percent, probability
 from crosscast.units import format_seconds
@@ -64,7 +65,12 @@ def catalogue_report(rows: Sequence[Mapping[str, object]]) -> Report:
     for row in rows:
         groups.setdefault((str(row["vendor"]), str(row["type"])), []).append(row)
     lines = [
-        [*kind, len(group), sum(row["device"] in measured_devices() for row in group), _series(group)]
+        [
+            *kind,
+            len(group),
+            sum(row["device"] in measured_devices() for row in group),
+            format_names(list(dict.fromkeys(str(row["series"]) for row in group)), _SERIES_SHOWN),
+        ]
         for kind, group in sorted(groups.items())
     ]
     return Report(
@@ -78,40 +84,23 @@ def catalogue_report(rows: Sequence[Mapping[str, object]]) -> Report:
     )
 
 
-def _series(rows: Sequence[Mapping[str, object]]) -> str:
-    names = list(dict.fromkeys(str(row["series"]) for row in rows))
-    return ", ".join(names[:_SERIES_SHOWN]) + (
-        f" and {len(names) - _SERIES_SHOWN} more" if len(names) > _SERIES_SHOWN else ""
-    )
-
-
 _SERIES_SHOWN = 8
 
 
 def data_sheets_report(rows: Sequence[Mapping[str, object]]) -> Report:
     """Make a table of devices of the catalogue."""
-    lines = [
-        [
-            *(row[name] for name in ("device", "name", "series")),
-            *(written(name, row.get(name)) for name in _SHORT.values()),
-            *(_measured(str(row["device"]), name) for name in ("read_bytes_per_s", "launch_s")),
-        ]
-        for row in rows
-    ]
-    headings = ["device", "name", "architecture", *_SHORT, "read", "launch"]
+    devices = [{**row, "measured": measured_devices().get(str(row["device"]), {})} for row in rows]
+    measured = {"read": "measured.read_bytes_per_s.value", "launch": "measured.launch_s.value"}
     return Report(
         [
-            Table(headings, lines, words=range(3)),
+            table_of(
+                devices, {"device": "device", "name": "name", "architecture": "series", **_SHORT, **measured}
+            ),
             "",
             "Read and launch are measured. Where each number is from: crosscast devices NAME.",
             "A forecast for one: crosscast predict FILE --devices NAME.",
         ]
     )
-
-
-def _measured(key: str, quantity: str) -> object:
-    result = measured_devices().get(key, {}).get(quantity)
-    return None if result is None else written(quantity, result.value)
 
 
 def device_report(known: KnownDevice) -> Report:
@@ -126,10 +115,10 @@ def device_report(known: KnownDevice) -> Report:
             "value": lambda name: written(name, known.measured[name].value),
             "results": lambda name: _range(name, known.measured[name]),
             "data sheet": lambda name: written(name, device.numbers.get(QUANTITIES[name].sheet or "")),
-            "share": lambda name: _share(known.ratio(name)),
+            "share": known.ratio,
             "source": lambda name: f"[{sources.index(known.measured[name].source) + 1}]",
         }
-        parts += ["", table_of(known.measured, columns, words=(0, 5))]
+        parts += ["", table_of(known.measured, columns, words=(0, 5), formats={"share": percent})]
         parts += [_statistic(known)]
     else:
         parts += ["", "Nothing was measured on it. Expected, as its siblings reach:"]
@@ -149,10 +138,6 @@ def _range(name: str, value: MeasuredValue) -> str | None:
     if value.low is None or value.high is None:
         return None
     return f"{written(name, value.low)} to {written(name, value.high)}"
-
-
-def _share(ratio: float | None) -> str | None:
-    return None if ratio is None else f"{100 * ratio:.0f} %"
 
 
 def _statistic(known: KnownDevice) -> str:
@@ -189,7 +174,7 @@ def comparison_report(comparison: DeviceComparison) -> Report:
     return Report(
         [
             Heading(f"{one.name} and {other.name}", 1),
-            table_of(numbers, columns, words=(0,)),
+            table_of(numbers, columns, words=(0,), formats={"ratio": "{:.3g}".format}),
             "",
             f"By forecasts of {len(comparison.kernels)} kernels of the suite at several sizes, {one.key} is "
             f"faster at {len(faster)} ({surely[0]} with a probability of {percent(_SURELY)} or more), and "
@@ -204,8 +189,8 @@ def comparison_report(comparison: DeviceComparison) -> Report:
     )
 
 
-def _ratio(one: float | None, other: float | None) -> str | None:
-    return f"{one / other:.3g}" if one and other else None
+def _ratio(one: float | None, other: float | None) -> float | None:
+    return one / other if one and other else None
 
 
 def _chances(kernels: Sequence[KernelTimes]) -> tuple[list[float], list[float]]:
@@ -217,18 +202,17 @@ def _chances(kernels: Sequence[KernelTimes]) -> tuple[list[float], list[float]]:
 def _kernels(kernels: Sequence[KernelTimes], comparison: DeviceComparison, best: str) -> Table:
     """Times on both devices, and the speed of one over that of the other."""
     one, other = comparison.first.device.key, comparison.second.device.key
-    columns: dict[str, str | Callable[[KernelTimes], object]] = {
+    speed, first = f"speed of {best}", best == one
+    columns: dict[str, Column[KernelTimes]] = {
         **{name: name for name in ("application", "kernel", "size")},
         one: "first_s",
         other: "second_s",
-        f"speed of {best}": lambda times: factor(times.ratio if best == one else 1 / times.ratio),
-        "chance": lambda times: _chance(times.probability, best == one),
+        speed: lambda times: times.ratio if first else 1 / times.ratio,
+        "chance": lambda times: (
+            times.probability if first or times.probability is None else 1 - times.probability
+        ),
     }
-    return table_of(kernels, columns, words=range(3))
-
-
-def _chance(first_is_faster: float | None, first: bool) -> str | None:
-    return None if first_is_faster is None else probability(first_is_faster if first else 1 - first_is_faster)
+    return table_of(kernels, columns, formats={speed: factor, "chance": probability})
 
 
 _CEILINGS = ("fp32_flop_per_s", "fp64_flop_per_s", "int32_op_per_s")

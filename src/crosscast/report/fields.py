@@ -10,8 +10,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from crosscast.report.document import Table, Write
-from crosscast.report.numbers import MARK, NONE, factor, percent, share, slowdown
+from crosscast.report.document import Ranges, Table, Write
+from crosscast.report.numbers import (
+    MARK,
+    NONE,
+    factor,
+    level_percent,
+    percent,
+    probability,
+    share,
+    slowdown,
+    three_digits,
+)
+from crosscast.results import rows_of
 from crosscast.units import (
     format_bytes,
     format_bytes_per_second,
@@ -24,7 +35,7 @@ from crosscast.units import (
 
 if TYPE_CHECKING:
     from crosscast.evaluation.resampling import Confidence
-    from crosscast.results import Column
+    from crosscast.results import Column as Values
 
 _ONE, _TWO, _THREE, _FOUR = "{:.1f}".format, "{:.2f}".format, "{:.3f}".format, "{:.4f}".format
 _TENTHS: Write = partial(percent, digits=1)
@@ -32,37 +43,46 @@ Item = TypeVar("Item")
 
 
 class Field(NamedTuple):
-    """Heading and format of a field."""
+    """Heading and format of a field, and what a legend says of it."""
 
     heading: str
     write: Write
+    about: str = ""
 
 
 FIELDS: Mapping[str, Field] = {
     # Scores of predicted times
-    "rmse_log": Field("RMSE of ln t", _TWO),
-    "rmse_log_by_application": Field("by appl.", _TWO),
-    "median_ape": Field("median APE", percent),
-    "median_ape_by_application": Field("by application", percent),
-    "mape": Field("MAPE", percent),
-    "bias": Field("bias", factor),
-    "slowdown_mean": Field("mean slowdown", factor),
-    "slowdown_geomean": Field("geometric", factor),
-    "top1": Field("fastest", percent),
-    "within_10": Field("within 10 %", percent),
-    "kendall_tau": Field("Kendall's tau", _TWO),
-    "coverage": Field("coverage", percent),
-    "coverage_over_cells": Field("over points", percent),
-    "coverage_worst_application": Field("worst application", percent),
-    "width": Field("width", factor),
-    "interval_score": Field("interval score", _TWO),
+    "rmse_log": Field("RMSE of ln t", _TWO, "root mean square of ln(predicted / measured)"),
+    "rmse_log_by_application": Field("by appl.", _TWO, "mean over applications"),
+    "median_ape": Field("median APE", percent, "median of abs(predicted / measured - 1)"),
+    "median_ape_by_application": Field("by application", percent, "mean over applications"),
+    "mape": Field("MAPE", percent, "mean of abs(predicted / measured - 1)"),
+    "bias": Field("bias", factor, "geometric mean of predicted / measured"),
+    "slowdown_mean": Field(
+        "mean slowdown", factor, "measured time on the chosen device over that on the fastest"
+    ),
+    "slowdown_geomean": Field("geometric", factor, "its geometric mean"),
+    "without_it": Field("without it", factor),
+    "top1": Field("fastest", percent, "share for which the fastest device is chosen"),
+    "within_10": Field("within 10 %", percent, "for which one at most 10 % slower is"),
+    "kendall_tau": Field("Kendall's tau", _TWO, "of predicted and measured times over devices"),
+    "coverage": Field(
+        "coverage", percent, "share of values within their {level} intervals, mean over groups"
+    ),
+    "coverage_over_cells": Field("over points", percent, "over all measurement points"),
+    "coverage_worst_application": Field("worst application", percent, "with the least coverage"),
+    "width": Field("width", factor, "upper over lower limit, median"),
+    "interval_score": Field("interval score", _TWO, "width and misses, in logarithms"),
     # Scores of relative times
-    "mae": Field("MAE", _FOUR),
+    "mae": Field("MAE", _FOUR, "mean error of times over that on the slowest device"),
     "validation_mae": Field("validation", _FOUR),
-    "same_order": Field("same order", percent),
-    "regret": Field("regret", _THREE),
-    "median_regret": Field("median", _THREE),
-    "typical_factor": Field("typical factor", factor),
+    "auc": Field("AUC", _THREE),
+    "same_order": Field("same order", percent, "share whose devices are all ranked as measured"),
+    "regret": Field(
+        "regret", _THREE, "time on the device predicted to be the fastest over the least, less 1"
+    ),
+    "median_regret": Field("median", _THREE, "of the regret"),
+    "typical_factor": Field("typical factor", factor, "by how much the ratio of two devices' times is off"),
     "gain": Field("average gain", percent),
     "rise": Field("rise of MAE when shuffled", "{:+z.4f}".format),
     # Scores of choices between two devices
@@ -71,13 +91,19 @@ FIELDS: Mapping[str, Field] = {
     "mean_speedup": Field("mean", _THREE),
     "worst_regret": Field("worst", "{:.3g}".format),
     # Scores of configurations
-    "under_limit_share": Field("under", share),
-    "under_performance": Field("perf.", share),
-    "under_power": Field("power", share),
-    "over_power": Field("power over", share),
-    "over_performance": Field("perf. over", share),
-    "score": Field("S", share),
-    "extra_runs": Field("extra runs", _ONE),
+    "under_limit_share": Field("under", share, "share of cases within the cap"),
+    "under_performance": Field(
+        "perf.", share, "performance over the oracle's, mean over the cases within the cap"
+    ),
+    "under_power": Field("power", share, "that over the oracle's, likewise"),
+    "over_power": Field("power over", share, "the same over the other cases"),
+    "over_performance": Field("perf. over", share, "the same over the other cases"),
+    "score": Field("S", share, "performance over the oracle's, with cases over the cap counting 0"),
+    "extra_runs": Field("extra runs", _ONE, "changes after the first choice"),
+    # Forecasts
+    "relative": Field("relative", three_digits),
+    "speed_up": Field("speed-up", factor),
+    "probability_fastest": Field("fastest", probability),
     # Schedules
     "makespan_s": Field("makespan", format_elapsed),
     "average_bounded_slowdown": Field("slowdown", slowdown),
@@ -99,6 +125,7 @@ FIELDS: Mapping[str, Field] = {
     # Measurements and others
     "slowdown": Field("slowdown", factor),
     "spread": Field("spread", _TENTHS),
+    "share": Field("share", _TENTHS),
     "ratio": Field("ratio", "{:.3g}".format),
     "forecast_over_measured": Field("forecast/measured", _TWO),
 }
@@ -127,8 +154,11 @@ _ENDINGS = {
 }
 
 
-def writer_of(name: str) -> Write:
-    """Format of a field."""
+def writer_of(path: str) -> Write:
+    """Format of a field, by its name or path; an estimate has a value and limits of one format."""
+    *parents, name = path.split(".")
+    if name in ("value", "low", "high") and parents:
+        name = parents[-1]
     if name in FIELDS:
         return FIELDS[name].write
     unit = next((unit for ending, unit in _ENDINGS.items() if name.endswith(ending)), None)
@@ -148,29 +178,59 @@ def value_of(item: object, path: str) -> Any:
     return item
 
 
+Column = str | tuple[str, str] | Callable[[Item], object]
+"""A field by its path, an interval by the paths of its limits, or a function of an item."""
+
+
 def table_of(
     items: Iterable[Item],
-    columns: Mapping[str, str | Callable[[Item], object]],
+    columns: Mapping[str, Column[Item]],
+    *,
+    ranges: tuple[str, str, str] | None = None,
     **style: Any,
 ) -> Table:
-    """Make a table with a row for each item; a column is a field by its path, or a function of the item.
+    """Make a table with a row for each item; texts and intervals are left-aligned.
 
-    >>> list(table_of([{"name": "a", "time_s": 0.002}], {"of": "name", "time": "time_s"}).lines())
-    ['of  time', 'a   2 ms']
+    `ranges` are the paths of low, centre and high of intervals that a page draws beside the rows.
+
+    >>> row = {"name": "a", "time_s": 0.002, "low_s": 0.001, "high_s": 0.003}
+    >>> list(table_of([row], {"of": "name", "time": "time_s", "interval": ("low_s", "high_s")}).lines())
+    ['of  time  interval', 'a   2 ms  1 ms to 3 ms']
     """
-    paths = {heading: column for heading, column in columns.items() if isinstance(column, str)}
-    formats = {heading: writer_of(path.rpartition(".")[2]) for heading, path in paths.items()}
-    rows = [
-        [value_of(item, column) if isinstance(column, str) else column(item) for column in columns.values()]
-        for item in items
-    ]
-    return Table(list(columns), rows, **{**style, "formats": formats | style.get("formats", {})})
+    listed = list(items)
+    paths = {heading: column for heading, column in columns.items() if not callable(column)}
+    formats = {heading: _format_of(path) for heading, path in paths.items()} | style.get("formats", {})
+    rows = [[_value(item, column) for column in columns.values()] for item in listed]
+    text = {number for row in rows for number, value in enumerate(row) if isinstance(value, str | tuple)}
+    if ranges is not None:
+        limits = [tuple(value_of(item, path) for path in ranges) for item in listed]
+        known = [None if None in each else each for each in limits]
+        what = next((heading for heading, path in paths.items() if path == ranges[1]), "")
+        style["ranges"] = Ranges(known, formats[what], what)
+    return Table(list(columns), rows, **{"words": {0, *text}, **style, "formats": formats})
 
 
-def columns_table(columns: Mapping[str, Column], headings: Mapping[str, str], **style: Any) -> Table:
+def _format_of(path: str | tuple[str, str]) -> Write:
+    return writer_of(path) if isinstance(path, str) else between(writer_of(path[0]))
+
+
+def _value(item: Item, column: Column[Item]) -> object:
+    if callable(column):
+        return column(item)
+    if isinstance(column, str):
+        return value_of(item, column)
+    limits = tuple(value_of(item, path) for path in column)
+    return None if None in limits else limits
+
+
+def between(write: Write) -> Write:
+    """Format of intervals whose limits have a format."""
+    return lambda limits: f"{write(limits[0])} to {write(limits[1])}"
+
+
+def columns_table(columns: Mapping[str, Values], headings: Mapping[str, Any], **style: Any) -> Table:
     """Make a table of some columns of a result, by heading and name, formatted as their fields."""
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return table_of(rows, headings, **style)
+    return table_of(rows_of(columns), headings, **style)
 
 
 class Score(NamedTuple):
@@ -184,9 +244,7 @@ class Score(NamedTuple):
         """Heading of the column."""
         return FIELDS[self.name].heading
 
-    def text(
-        self, scores: object, confidence: Confidence | None = None, *, marked: bool | None = None
-    ) -> str:
+    def text(self, scores: object, confidence: Confidence | None = None) -> str:
         """Write the score, with a mark where it is better than the best baseline, and its interval."""
         value, write = value_of(scores, self.name), writer_of(self.name)
         if value is None:
@@ -195,7 +253,7 @@ class Score(NamedTuple):
         if confidence is None:
             return text
         difference = confidence.differences.get(self.name)
-        if (difference is not None and difference.better) if marked is None else marked:
+        if difference is not None and difference.better:
             text += MARK
         interval = confidence.intervals.get(self.name)
         if self.interval and interval is not None:
@@ -220,3 +278,23 @@ def score_table(
         [*cells, *(score.text(values, confidence) for score in scores)] for cells, values, confidence in rows
     ]
     return Table([*headings, *(score.heading for score in scores)], lines, **style)
+
+
+def explained(scores: Iterable[Score], level: float | None = None) -> str:
+    """Explain columns of scores in a sentence, with the level of intervals."""
+    texts = [
+        f"{field.heading}: {field.about}" for field in (FIELDS[score.name] for score in scores) if field.about
+    ]
+    text = "; ".join(texts).replace("{level} ", "" if level is None else f"{level_percent(level)} ")
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def bootstrap_sentence(groups: str) -> str:
+    """Explain the intervals and marks of scores."""
+    # Imported here, as predictions are shown without evaluations.
+    from crosscast.evaluation.resampling import DRAWS, SHARE
+
+    return (
+        f"In brackets: {100 * SHARE:g} % of {format_count(DRAWS)} bootstrap draws of {groups}. {MARK} better "
+        "than the best baseline, where the bootstrap of the difference excludes 0."
+    )

@@ -12,8 +12,8 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.evaluation.resampling import SHARE, Interval
-from crosscast.report.document import visible
-from crosscast.report.fields import UNITS
+from crosscast.report.document import Write, visible
+from crosscast.report.fields import UNITS, value_of
 from crosscast.report.numbers import three_digits
 from crosscast.report.pictures import require_matplotlib
 from crosscast.units import elapsed_unit, format_seconds
@@ -235,7 +235,7 @@ def scores_figure(rows: Sequence[ScoredModel], scores: Mapping[str, str], *sente
     all_axes = figure.subplots(1, len(scores), sharey=True, squeeze=False)[0]
     for axes, (score, label) in zip(all_axes, scores.items(), strict=True):
         scale = 100.0 if "%" in label else 1.0
-        values = [getattr(row.scores, score) for row in rows]
+        values = [value_of(row.scores, score) for row in rows]
         known = sorted(value for value in values if value is not None and math.isfinite(value))
         end = scale * max(_OFF_SCALE * known[len(known) // 2], 1e-9) if known else math.inf
         for y, (row, value) in enumerate(zip(rows, values, strict=True)):
@@ -254,12 +254,9 @@ def scores_figure(rows: Sequence[ScoredModel], scores: Mapping[str, str], *sente
     # The first model is at the top.
     all_axes[0].set_yticks(range(len(rows)), [plain_text(row.name) for row in rows])
     all_axes[0].set_ylim(len(rows) - 0.4, -0.6)
-    return titled(
-        figure,
-        *sentences,
-        f"dots are scores, lines hold {100 * SHARE:g} % of bootstrap draws of what is left out; grey: "
-        "baselines",
-    )
+    drawn = f", lines hold {100 * SHARE:g} % of bootstrap draws of what is left out"
+    with_lines = any(row.intervals for row in rows)
+    return titled(figure, *sentences, f"dots are scores{drawn if with_lines else ''}; grey: baselines")
 
 
 def groups_figure(
@@ -269,15 +266,15 @@ def groups_figure(
     *sentences: str,
     label: str,
     write: Callable[[float], str],
-    mean: float | None = None,
+    line: tuple[str, float] | None = None,
 ) -> Figure:
-    """Draw a bar for each held-out group, and marks for the best baseline."""
+    """Draw a bar for each held-out group, marks for the best baseline, and a line with a name."""
     figure, axes = one_figure(8, 2.0 + 0.29 * len(values))
     name, others = rival or ("", {})
     marks = [others.get(group, math.nan) for group in values] if rival else []
     bars(axes, values, write=write, rivals=marks, labels=(model, f"{name} (baseline)"))
-    if mean is not None:
-        axes.axvline(mean, color=BLACK, linewidth=1, linestyle="--", zorder=4, label="its mean")
+    if line is not None:
+        axes.axvline(line[1], color=BLACK, linewidth=1, linestyle="--", zorder=4, label=line[0])
     axes.set_xlabel(label)
     legend_below(figure, 3)
     return titled(figure, *sentences)
@@ -366,14 +363,20 @@ def spread_axis(axes: Axes, name: Literal["x", "y"], values: Reals) -> None:
 
 def logarithmic_axis(axes: Axes, name: Literal["x", "y"], values: Reals) -> None:
     """Make an axis logarithmic with plain numbers, and with more ticks where the range is small."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     axes.set(**{f"{name}scale": "log"})
-    axis = getattr(axes, f"{name}axis")
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
-    if not _wide(values):
-        axis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
+    within = (1.0,) if _wide(values) else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+    _log_ticks(getattr(axes, f"{name}axis"), "{:g}".format, within)
+
+
+def _log_ticks(
+    axis: Axis, write: Write, within: Sequence[float], base: float = 10.0, most: int | None = None
+) -> None:
+    """Set labelled ticks at multiples of the powers of a base, and none between them."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(base, within, numticks=most))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
+    axis.set_minor_locator(NullLocator())
 
 
 def _wide(values: Reals) -> bool:
@@ -386,24 +389,16 @@ _TWO_DECADES = 2.2
 
 def time_axis(axis: Axis, low: float, high: float, most: int) -> None:
     """Set ticks with units on a logarithmic axis of times."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
     decades = math.log10(high / low) if high > low > 0 else 1.0
     within = (1.0, 2.0, 5.0) if decades < _ONE_DECADE else (1.0, 3.0) if decades < _TWO_DECADES else (1.0,)
-    axis.set_major_locator(LogLocator(subs=within, numticks=most))
-    axis.set_major_formatter(FuncFormatter(lambda seconds, _: format_seconds(seconds)))
-    axis.set_minor_locator(NullLocator())
+    _log_ticks(axis, format_seconds, within, most=most)
 
 
 def unit_axis(axis: Axis, unit: str, base: float = 10.0) -> None:
     """Set ticks with their unit on a logarithmic axis, of less than two decades also at 2 and 5."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    write = UNITS[unit]
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(base, (1.0, 2.0, 5.0) if base == 10 and high < 100 * low else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
-    axis.set_minor_locator(NullLocator())
+    within = (1.0, 2.0, 5.0) if base == 10 and high < 100 * low else (1.0,)
+    _log_ticks(axis, UNITS[unit], within, base)
 
 
 def label_elapsed(axes: Axes, from_s: float, to_s: float) -> float:

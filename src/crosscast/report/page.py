@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,38 +26,43 @@ from crosscast.prediction.time.grids import devices_of, grid_of
 from crosscast.prediction.time.models import BASELINES
 from crosscast.report import (
     configuration_evaluation,
-    configuration_figures,
     corun_evaluation,
     relative,
     time,
 )
 from crosscast.report.dataset import description_report
-from crosscast.report.document import Heading, Part, Ranges, Report, Text
-from crosscast.report.fields import table_of
-from crosscast.report.numbers import factor, level_percent, percent, plural, times
+from crosscast.report.document import Heading, Part, Report, Text
+from crosscast.report.fields import Column, table_of
+from crosscast.report.numbers import factor, level_percent, percent, plural
 from crosscast.report.pictures import figure_parts
-from crosscast.units import format_seconds
+from crosscast.results import plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_TITLES: Mapping[QuestionName, str] = {
-    "time": "Predicted kernel times",
-    "relative": "Predicted relative performance",
-    "configuration": "Chosen configurations",
-    "corun": "Predicted co-runs",
+
+class Pages(NamedTuple):
+    """Title, tables and figures of evaluations of a question on a page."""
+
+    title: str
+    report: Callable[[Any], Report]
+    figures: Callable[[Any], Mapping[str, Figure]]
+
+
+PAGES: Mapping[QuestionName, Pages] = {
+    "time": Pages("Predicted kernel times", time.evaluation_report, time.evaluation_figures),
+    "relative": Pages(
+        "Predicted relative performance", relative.evaluation_report, relative.evaluation_figures
+    ),
+    "configuration": Pages(
+        "Chosen configurations",
+        configuration_evaluation.evaluation_report,
+        configuration_evaluation.evaluation_figures,
+    ),
+    "corun": Pages(
+        "Predicted co-runs", corun_evaluation.evaluation_report, corun_evaluation.evaluation_figures
+    ),
 }
-
-
-_Writer = tuple[Callable[[Any], Report], Callable[[Any], Mapping[str, "Figure"]]]
-
-REPORTS: Mapping[QuestionName, _Writer] = {
-    "time": (time.evaluation_report, time.evaluation_figures),
-    "relative": (relative.evaluation_report, relative.evaluation_figures),
-    "configuration": (configuration_evaluation.evaluation_report, configuration_figures.evaluation_figures),
-    "corun": (corun_evaluation.evaluation_report, corun_evaluation.evaluation_figures),
-}
-"""Functions that make the tables and the figures of evaluations."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +91,18 @@ class Subject:
             ApplicationDetails.of(evaluation, application) if isinstance(evaluation, TimeEvaluation) else None
         )
         # A reader of the page knows the dataset by its name, not by its path.
-        named = f"{_TITLES[question]}: {Path(dataset.label).resolve().name}"
+        named = f"{PAGES[question].title}: {Path(dataset.label).resolve().name}"
         return cls(dataset, describe(dataset), question, evaluation, title or named, details)
+
+    @cached_property
+    def report(self) -> Report:
+        """Tables of the evaluation."""
+        return PAGES[self.question].report(self.evaluation)
 
     @property
     def headline(self) -> str:
         """The result in a sentence."""
-        return self.details.headline if self.details is not None else _reports(self)[0].title
+        return self.details.headline if self.details is not None else self.report.title
 
     def to_dict(self) -> dict[str, object]:
         """Return the contents as the object that ``--json`` prints; shares are fractions."""
@@ -119,20 +129,13 @@ class Subject:
         }
         content["evaluation"] = self.evaluation.to_dict()
         if self.details is not None:
-            content["cells"] = [point.to_dict() for point in self.details.points]
+            content["cells"] = [plain(point._asdict()) for point in self.details.points]
         return content
-
-
-def _reports(subject: Subject) -> tuple[Report, Mapping[str, Figure]]:
-    """Make the tables and the figures of the evaluation."""
-    report, figures = REPORTS[subject.question]
-    return report(subject.evaluation), figures(subject.evaluation)
 
 
 def page_of(subject: Subject) -> Report:
     """Make the page."""
-    report, figures = _reports(subject)
-    details = subject.details
+    details, figures = subject.details, PAGES[subject.question].figures(subject.evaluation)
     parts: list[Part] = [Heading(subject.title, 1)]
     if details is not None:
         parts += [Heading("In short", id="short"), details.headline]
@@ -140,7 +143,7 @@ def page_of(subject: Subject) -> Report:
         Heading("What the dataset holds", id="dataset"),
         *_below(description_report(subject.description)),
     ]
-    parts += [Heading("Scores on held-out data", id="scores"), *_below(report)]
+    parts += [Heading("Scores on held-out data", id="scores"), *_below(subject.report)]
     parts += [Heading("Figures", id="figures"), *figure_parts(figures)]
     if details is not None:
         parts += [Heading("One application in detail", id="application"), *details.parts()]
@@ -275,12 +278,10 @@ class Point(NamedTuple):
     recommended: bool
     slowdown: float  # Time over that of the fastest device, for the recommended one; else NaN
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the point for JSON, with unknown values as null."""
-        return {
-            name: None if isinstance(value, float) and math.isnan(value) else value
-            for name, value in self._asdict().items()
-        }
+    @property
+    def within(self) -> str:
+        """Whether the measured time is within the interval."""
+        return "yes" if self.low_s <= self.measured_s <= self.high_s else "no"
 
 
 @dataclass(frozen=True)
@@ -289,6 +290,7 @@ class ApplicationDetails:
 
     study: TimeEvaluation
     result: Result
+    confidence: Confidence  # Confidence intervals of the model's scores
     application: str
 
     @classmethod
@@ -301,13 +303,8 @@ class ApplicationDetails:
             )
         if application is not None:
             expect_known(application, study.grid.applications, where="application")
-        return cls(study, result, application or _in_the_middle(result))
-
-    @property
-    def confidence(self) -> Confidence:
-        """Confidence intervals of the model's scores."""
-        index = next(index for index, result in enumerate(self.study.results) if result is self.result)
-        return self.study.confidences[index]
+        confidence = study.confidences[study.results.index(result)]
+        return cls(study, result, confidence, application or _in_the_middle(result))
 
     @cached_property
     def points(self) -> list[Point]:
@@ -360,15 +357,13 @@ class ApplicationDetails:
             if point.application == self.application and math.isfinite(point.measured_s)
         ]
         points.sort(key=lambda point: (point.kernel, size_order(point.size)))
-        columns: dict[str, str | Callable[[Point], object]] = {
-            "kernel": "kernel",
-            "size": "size",
-            "device": "device",
+        columns: dict[str, Column[Point]] = {
+            **{name: name for name in ("kernel", "size", "device")},
             "measured": "measured_s",
             "predicted": "predicted_s",
-            f"{level} interval": lambda point: times(point.low_s, point.high_s),
-            "within": lambda point: "yes" if point.low_s <= point.measured_s <= point.high_s else "no",
-            "predicted / measured": lambda point: factor(point.predicted_s / point.measured_s),
+            f"{level} interval": ("low_s", "high_s"),
+            "within": "within",
+            "predicted / measured": lambda point: point.predicted_s / point.measured_s,
         }
         choice = any(math.isfinite(point.slowdown) for point in points)
         if choice:
@@ -377,14 +372,10 @@ class ApplicationDetails:
             points,
             columns,
             caption=f"All measurement points of {self.application}",
-            words=(0, 1, 2, 5, 6),
+            formats={"predicted / measured": factor},
             bold=[index for index, point in enumerate(points) if choice and point.recommended],
             fold=f"All {plural(len(points), 'measurement point')}",
-            ranges=Ranges(
-                [(point.low_s, point.predicted_s, point.high_s) for point in points],
-                format_seconds,
-                "predicted time",
-            ),
+            ranges=("low_s", "predicted_s", "high_s"),
         )
         recommended = (
             " The recommended device (bold) is the one with the least predicted time, of those that the "
@@ -399,48 +390,42 @@ class ApplicationDetails:
 
     def limits(self) -> Text:
         """List the limitations of the scores."""
-        return Text(list(self._limits()), "list")
-
-    def _limits(self) -> Iterator[str]:
-        counts, difference = self.study.counts, self.confidence.differences.get("rmse_log")
-        if difference is None:
-            yield (
-                "No baseline stands beside this model, so nothing here says that it is better than a trivial "
-                "one."
-            )
-        else:
+        study, model = self.study, self.result.model
+        counts, difference = study.counts, self.confidence.differences.get("rmse_log")
+        applications = plural(counts["applications"], "application")
+        against = (
+            "No baseline stands beside this model, so nothing here says that it is better than a trivial one."
+        )
+        if difference is not None:
             low, high = (f"{limit:+.2f}" for limit in (difference.interval.low, difference.interval.high))
             better = "better (the range excludes 0)" if difference.better else "not shown to be better"
-            yield (
-                f"The root mean square error of ln(time) of {self.result.model} less that of the best "
-                f"baseline, {difference.baseline}, is {difference.value:+.2f}, and {low} to {high} over the "
-                f"draws of applications: {better}."
+            against = (
+                f"The root mean square error of ln(time) of {model} less that of the best baseline, "
+                f"{difference.baseline}, is {difference.value:+.2f}, and {low} to {high} over the draws of "
+                f"applications: {better}."
             )
-        applications = plural(counts["applications"], "application")
-        few = f"{applications} are few. " if counts["applications"] < _FEW else ""
-        yield (
-            f"{few}Kernels of an application resemble each other, so the ranges are over applications, and "
-            f"not over {plural(counts['cells'], 'point')}. They hold for applications drawn from the same "
-            "pool as these, and for no others."
-        )
-        yield (
+        lines = [
+            against,
+            f"{f'{applications} are few. ' if counts['applications'] < _FEW else ''}Kernels of an "
+            "application resemble each other, so the ranges are over applications, and not over "
+            f"{plural(counts['cells'], 'point')}. They hold for applications drawn from the same pool as "
+            "these, and for no others.",
             "The model had seen these devices run other applications. Nothing here says how well another "
-            "device is predicted, or another compiler or driver."
-        )
-        yield (
+            "device is predicted, or another compiler or driver.",
             "A single application can be predicted far worse than the scores over all say: look at its row "
-            "in the table by application."
-        )
-        candidates = sum(result.model not in BASELINES for result in self.study.results)
+            "in the table by application.",
+        ]
+        candidates = sum(result.model not in BASELINES for result in study.results)
         if candidates > 1:
-            yield (
-                f"{self.result.model} has the least error of {candidates} models on these same "
-                "applications: its scores have a selection bias."
+            lines.append(
+                f"{model} has the least error of {candidates} models on these same applications: its scores "
+                "have a selection bias."
             )
-        yield (
+        lines.append(
             "Times are those of kernels, as the dataset records them, without copies of data, energy or "
             "costs."
         )
+        return Text(lines, "list")
 
 
 def _in_the_middle(result: Result) -> str:

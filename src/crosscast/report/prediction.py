@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
+from typing import Any
 
-import msgspec
 import numpy as np
 
 from crosscast.devices.roofline import Verdict
 from crosscast.prediction.time.card import Suggestion, TimeCard
 from crosscast.prediction.time.forecast import Recommendation, TimeForecast
-from crosscast.prediction.trained import level_of, results_of
-from crosscast.report.document import Heading, Part, Ranges, Report, Table, Text
-from crosscast.report.fields import table_of
-from crosscast.report.numbers import level_percent, percent, probability, times
+from crosscast.report.cards import held_out_scores, held_out_sentence
+from crosscast.report.document import Heading, Part, Report, Table, Text
+from crosscast.report.fields import Column, table_of
+from crosscast.report.numbers import level_percent, percent, plural, probability, times
 from crosscast.report.verdict import forecast_table, spent_on, verdict_lines
-from crosscast.units import format_count, format_seconds
+from crosscast.units import format_count
 
 
 def predictions_report(
@@ -32,7 +32,7 @@ def predictions_report(
     """
     several = len(forecast.labels) > 1
     parts: list[Part] = [_in_short(forecast, verdicts), ""] if several else []
-    for row, label in enumerate(forecast.labels):
+    for row, (label, kernel) in enumerate(zip(forecast.labels, forecast.kernels(), strict=True)):
         verdict = verdicts[row] if verdicts else None
         parts += [Heading(label)] if several else []
         if verdict is not None:
@@ -40,7 +40,7 @@ def predictions_report(
             seconds, shares = float(forecast.centre[row, column]), forecast.term_shares(row, column)
             parts += [Text(verdict_lines(verdict, seconds, shares)), ""]
         parts += [
-            _table(forecast, row, f"Times of {label}" if several else label),
+            _table(kernel, forecast.level, f"Times of {label}" if several else label),
             _advice(forecast.recommended[row]),
             *_spent(forecast, row),
             "",
@@ -92,50 +92,45 @@ def _comparison(forecast: TimeForecast) -> list[str]:
     ]
 
 
-def _table(forecast: TimeForecast, row: int, label: str) -> Table:
+def _table(kernel: Mapping[str, Any], level: float, label: str) -> Table:
     """Make the table of devices with their times, the fastest first."""
-    count = int(forecast.profiles.invocations[row])
-    order = np.argsort(forecast.ranks[row]).tolist()
-    columns = {
-        "device": lambda column: forecast.devices[column],
-        "time": lambda column: float(forecast.centre[row, column]),
-        f"{level_percent(forecast.level)} interval": lambda column: (
-            "measured"
-            if forecast.is_measured[row, column]
-            else times(float(forecast.low[row, column]), float(forecast.high[row, column]))
+    columns: dict[str, Column[Mapping[str, Any]]] = {
+        "device": "device",
+        "time": "time_s",
+        f"{level_percent(level)} interval": lambda row: (
+            "measured" if row["measured"] else times(row["low_s"], row["high_s"])
         ),
-        "rank": lambda column: order.index(column) + 1,
+        "rank": "rank",
     }
-    if forecast.recorded is not None and np.isfinite(forecast.recorded[row]).any():
-        recorded = forecast.recorded[row]
-        known = np.isfinite(recorded)
-        columns["recorded"] = lambda column: float(recorded[column]) if known[column] else ""
-        columns["predicted/recorded"] = lambda column: (
-            float(forecast.centre[row, column] / recorded[column]) if known[column] else ""
-        )
-    ranges = [each[row, order].tolist() for each in (forecast.low, forecast.centre, forecast.high)]
+    if any(row["recorded_s"] for row in kernel["devices"]):
+        columns["recorded"] = "recorded_s"
+        columns["predicted/recorded"] = lambda row: row["recorded_s"] and row["time_s"] / row["recorded_s"]
+    count = kernel["invocations"]
     return table_of(
-        order,
+        sorted(kernel["devices"], key=itemgetter("rank")),
         columns,
         caption=label if count == 1 else f"{label}, one of {format_count(count)} launches",
-        formats={"time": format_seconds, "recorded": format_seconds, "predicted/recorded": "{:.2f}".format},
-        words=(0, 2),
+        formats={"predicted/recorded": "{:.2f}".format},
         bold=(0,),
-        ranges=Ranges(list(zip(*ranges, strict=True)), format_seconds, "time"),
+        ranges=("low_s", "time_s", "high_s"),
     )
 
 
 def _application_table(name: str, kernels: TimeForecast) -> Table:
     """Make the table of an application's time on each device, summed over all launches of its kernels."""
     limits = zip(kernels.devices, *(each.tolist() for each in kernels.of_all_launches()), strict=True)
-    rows = [
-        [device, time_s, times(low_s, high_s)]
-        for device, time_s, low_s, high_s in sorted(limits, key=itemgetter(1))
-    ]
+    rows = [dict(zip(("device", "time_s", "low_s", "high_s"), row, strict=True)) for row in limits]
     launches = format_count(int(kernels.profiles.invocations.sum()))
-    caption = f"{name}: all {len(kernels.profiles)} kernels, {launches} launches"
-    headings = ["device", "time", f"{level_percent(kernels.level)} interval"]
-    return Table(headings, rows, caption, {"time": format_seconds}, words=(0, 2), bold=(0,))
+    return table_of(
+        sorted(rows, key=itemgetter("time_s")),
+        {
+            "device": "device",
+            "time": "time_s",
+            f"{level_percent(kernels.level)} interval": ("low_s", "high_s"),
+        },
+        caption=f"{name}: all {len(kernels.profiles)} kernels, {launches} launches",
+        bold=(0,),
+    )
 
 
 def _advice(choice: Recommendation) -> str:
@@ -203,46 +198,12 @@ def calibrated_on(card: TimeCard) -> list[str]:
 def held_out_errors(card: TimeCard, probes: int = 0) -> list[str]:
     """Sentences about the errors on held-out applications, if there are any, with `probes` or fewer."""
     results = [
-        scores
-        for scores, _ in results_of(card, TimeScores)
-        if scores.model == card.model and scores.probes <= probes
+        scores for scores in held_out_scores(card) if scores.model == card.model and scores.probes <= probes
     ]
     if not results:
         return calibrated_on(card)
     result = max(results, key=lambda scores: scores.probes)
-    measured = {0: "", 1: ", measured on one other device"}.get(
-        result.probes, f", measured on {result.probes} other devices"
-    )
-    errors = ", ".join(_clauses(result, level_of(card)))
-    return [f"On held-out applications{measured}: {errors}.", *calibrated_on(card)]
-
-
-class TimeScores(msgspec.Struct, frozen=True):
-    """Scores of a model on held-out applications, as a card stores them; ``None`` where not known."""
-
-    model: str
-    probes: int = 0
-    median_ape: float | None = None
-    slowdown_mean: float | None = None
-    coverage: float | None = None
-    coverage_worst_application: float | None = None
-    intervals: Mapping[str, tuple[float, float]] = {}
-
-
-def _clauses(result: TimeScores, level: float) -> list[str]:
-    parts = []
-    if result.median_ape is not None:
-        interval = result.intervals.get("median_ape")
-        between = (
-            ""
-            if interval is None
-            else f" (95 % bootstrap {100 * interval[0]:.0f} to {100 * interval[1]:.0f} %)"
-        )
-        parts.append(f"median error {percent(result.median_ape)}{between}")
-    if result.slowdown_mean is not None:
-        parts.append(f"the recommended device took {result.slowdown_mean:.2f} times the time of the fastest")
-    if result.coverage is not None:
-        worst = result.coverage_worst_application
-        least = "" if worst is None else f" (worst application {percent(worst)})"
-        parts.append(f"coverage of {level_percent(level)} intervals {percent(result.coverage)}{least}")
-    return parts
+    devices = plural(result.probes, "other device")
+    groups = f"applications, measured on {devices}" if result.probes else "applications"
+    names = "median_ape slowdown_mean coverage"
+    return [*held_out_sentence(card, {"": result}, names, groups=groups), *calibrated_on(card)]

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from crosscast.evaluation.relative.evaluation import PUBLISHED, WEIGHTINGS, RelativeEvaluation, RelativeResult
-from crosscast.evaluation.resampling import DRAWS, SHARE
-from crosscast.prediction.relative.artefact import RelativeCard, RelativeForecast
+from crosscast.prediction.relative.artefact import RelativeCard, RelativeForecast, RelativeRun
 from crosscast.prediction.relative.data import NO_SOURCE
 from crosscast.prediction.relative.models import BASELINES
-from crosscast.prediction.trained import count_in, format_names, level_of, results_of
-from crosscast.report.document import Heading, Part, Ranges, Report, Table
-from crosscast.report.fields import score_table, scores_of, writer_of
+from crosscast.prediction.trained import count_in, format_names, level_of
+from crosscast.report.cards import held_out_scores, held_out_sentence, held_out_table
+from crosscast.report.document import Heading, Part, Report, Table
+from crosscast.report.fields import (
+    Column,
+    between,
+    bootstrap_sentence,
+    explained,
+    score_table,
+    scores_of,
+    table_of,
+)
 from crosscast.report.figures import ScoredModel, scores_figure
 from crosscast.report.numbers import (
-    MARK,
-    NONE,
-    factor,
     level_percent,
     named,
     percent,
@@ -37,7 +41,7 @@ if TYPE_CHECKING:
 _MOST_NAMED = 8
 _MOST_TABLES = 12
 _SCORES = scores_of("mae± same_order± top1± regret± median_regret typical_factor±")
-_OF_TRAINING = scores_of("mae same_order top1 regret typical_factor")
+_OF_TRAINING = scores_of("mae same_order top1 regret typical_factor coverage")
 _WEIGHED = {
     "rows": "All runs count the same",
     "kernels": "All kernels count the same, however many runs they have",
@@ -100,31 +104,19 @@ def _name(result: RelativeResult) -> str:
 
 def _by_weighting(results: Sequence[RelativeResult]) -> Table:
     """Make the table of the MAE with each weighting, and in the folds within training."""
-    validated = any(result.validation_mae is not None for result in results)
-    headings = ["MAE by what counts the same", *WEIGHTINGS, *(["validation"] if validated else [])]
-    rows = [
-        [
-            _name(result),
-            *(result.by_weighting[weighting].mae for weighting in WEIGHTINGS),
-            result.validation_mae,
-        ]
-        for result in results
-    ]
-    return Table(
-        headings, [row[: len(headings)] for row in rows], formats=dict.fromkeys(headings, writer_of("mae"))
-    )
+    columns: dict[str, Column[RelativeResult]] = {"MAE by what counts the same": _name}
+    columns |= {weighting: f"by_weighting.{weighting}.mae" for weighting in WEIGHTINGS}
+    if any(result.validation_mae is not None for result in results):
+        columns["validation"] = "validation_mae"
+    return table_of(results, columns)
 
 
 def _legend(evaluation: RelativeEvaluation) -> list[str]:
     lines = [
         f"{_WEIGHED[evaluation.results[0].weighting]}, except where another is named.",
-        "A vector is a run's time on each device over that on the slowest: less is better. MAE: mean error "
-        "of its entries. Same order: runs whose devices are all ranked as measured. Fastest: runs whose "
-        "predicted fastest device is the fastest. Regret: time there over the least, less 1; mean, median. "
-        "Typical factor: by how much the ratio of two devices' times is off.",
-        f"In brackets: {100 * SHARE:g} % of {format_count(DRAWS)} bootstrap draws of groups. {MARK} better "
-        "than the best baseline, where the bootstrap of the difference excludes 0. Exact definitions: "
-        "docs/evaluation.md.",
+        "A vector is a run's time on each device over that on the slowest: less is better.",
+        explained(_SCORES),
+        f"{bootstrap_sentence('groups')} Exact definitions: docs/evaluation.md.",
     ]
     repeated = percent(evaluation.repeated)
     if evaluation.split.name == PUBLISHED:
@@ -146,22 +138,17 @@ def _legend(evaluation: RelativeEvaluation) -> list[str]:
 
 def training_report(card: RelativeCard, folder: Path) -> Report:
     """Describe a model's training data and its errors."""
-    results = results_of(card, _RelativeScores)
-    rows = [([named(scores.model, scores.model != card.model)], raw, None) for scores, raw in results]
-    bold = [number for number, (scores, _) in enumerate(results) if scores.model == card.model]
+    level, others = _reached(card)
     return Report(
         [
             f"{folder}: {card.model}, {trained_on(card)}",
             f"Counters: {format_names(card.counters, _MOST_NAMED)}.",
             "",
-            score_table(["model"], rows, _OF_TRAINING, bold=bold),
+            held_out_table(card, _OF_TRAINING),
             f"Each {_left_out(card)} was left out in turn, and predicted by the model fitted to the others. "
             "Applications weigh the same.",
-            "MAE: mean absolute error of times over that on the slowest device. Same order: all devices in "
-            "their true order.",
-            "Regret: time on the device predicted to be the fastest, over that on the fastest, less 1. "
-            "Typical factor: how far ratios of two devices' times are off.",
-            *_coverage(card),
+            explained(_OF_TRAINING, level),
+            f"Intervals are by the errors on the {others} others.",
             "Exact definitions: docs/evaluation.md.",
         ]
     )
@@ -188,129 +175,92 @@ def trained_on(card: RelativeCard) -> str:
     )
 
 
-class _RelativeScores(msgspec.Struct, frozen=True):
-    """Scores of a model on held-out groups, as a card stores them; ``None`` where not known."""
-
-    model: str
-    mae: float | None = None
-    same_order: float | None = None
-    regret: float | None = None
-    coverage: float | None = None
-
-
-def _model_scores(card: RelativeCard) -> _RelativeScores | None:
-    """Scores of the card's model; ``None`` if the card has none."""
-    return next(
-        (scores for scores, _ in results_of(card, _RelativeScores) if scores.model == card.model), None
+def held_out_errors(card: RelativeCard) -> list[str]:
+    """Sentence about the model's errors on held-out groups; none if the card has none."""
+    scores = held_out_scores(card)
+    own = [each for each in scores if each.model == card.model]
+    means = [each.mae for each in scores if each.model in BASELINES and each.mae is not None]
+    weighting = f", {card.errors['weights']} weighing the same" if "weights" in card.errors else ""
+    return held_out_sentence(
+        card,
+        {"": own[0]} if own else {},
+        "mae same_order regret coverage",
+        groups=f"{_left_out(card)}s{weighting}",
+        level=_reached(card)[0],
+        beside=f"by means alone {min(means):.3f}" if means else "",
     )
 
 
-def held_out_errors(card: RelativeCard) -> list[str]:
-    """Sentences about the model's errors on held-out groups; none if the card has none."""
-    scores = _model_scores(card)
-    if scores is None:
-        return []
-    parts = []
-    if scores.mae is not None:
-        means = [each.mae for each, _ in results_of(card, _RelativeScores) if each.model in BASELINES]
-        least = min((mae for mae in means if mae is not None), default=None)
-        by_means = "" if least is None else f" (by means alone {least:.3f})"
-        parts.append(f"mean absolute error {scores.mae:.3f} of the time on the slowest device{by_means}")
-    if scores.same_order is not None:
-        parts.append(f"devices in the right order for {percent(scores.same_order)}")
-    if scores.regret is not None:
-        parts.append(f"the recommended device took {percent(scores.regret)} more time than the fastest")
-    weighting = f", {card.errors['weights']} weighing the same" if "weights" in card.errors else ""
-    return [f"On held-out {_left_out(card)}s{weighting}: {', '.join(parts)}.", *_coverage(card)]
-
-
-def _coverage(card: RelativeCard) -> list[str]:
-    scores = _model_scores(card)
-    if scores is None or scores.coverage is None:
-        return []
+def _reached(card: RelativeCard) -> tuple[float, int]:
+    """Level of the intervals, and number of the other groups by whose errors they are made."""
     others = (count_in(card.errors, "groups") or 1) - 1
     # With so few groups no higher level is possible.
-    level = min(level_of(card), others / (others + 1))
-    return [
-        f"Coverage of {level_percent(level)} intervals by the errors on the {others} others: "
-        f"{percent(scores.coverage)} of "
-        "the times relative to another device."
-    ]
+    return min(level_of(card), others / (others + 1)), others
 
 
 def forecasts_report(forecasts: Sequence[RelativeForecast], card: RelativeCard) -> Report:
     """Make a table of each predicted run or, for many runs, a line of each, and describe the model."""
-    runs = [(forecast, row) for forecast in forecasts for row in range(len(forecast))]
+    runs = [run for forecast in forecasts for run in forecast]
     parts: list[Part] = []
     if len(runs) > _MOST_TABLES:
         parts += [_line_each(runs), "With all devices: --json, or --application and --kernel for a few.", ""]
     else:
-        for forecast, row in runs:
-            parts += [_devices(forecast, row), *_advice(forecast, row), ""]
+        for run in runs:
+            parts += [_devices(run), *_advice(run.forecast, run.row), ""]
     return Report(
         [*parts, f"{card.model}, {trained_on(card)}", *held_out_errors(card)],
         "Predicted relative times",
     )
 
 
-def _run(forecast: RelativeForecast, row: int) -> str:
-    source, time_s = forecast.runs.source[row], forecast.timed_s(row)
-    counted = "" if source == NO_SOURCE else f", counted on {source}"
-    timed = "" if time_s is None else f", {format_seconds(time_s)} on {forecast.timed_on[row]}"
-    return f"{forecast.runs.label(row)}{counted}{timed}"
+def _columns(forecast: RelativeForecast, interval: str) -> dict[str, Column[Mapping[str, Any]]]:
+    """Columns of the time over that on another device."""
+    return {
+        f"time over {forecast.relative_to or 'the slowest'}": "relative",
+        interval: lambda row: (
+            "itself" if row["device"] == forecast.relative_to else _limits((row["low"], row["high"]))
+        ),
+    }
 
 
-def _between(forecast: RelativeForecast, row: int, column: int) -> str:
-    if forecast.devices[column] == forecast.relative_to:
-        return "itself"
-    low, high = float(forecast.low[row, column]), float(forecast.high[row, column])
-    return f"{three_digits(low)} to {three_digits(high)}"
+_limits = between(three_digits)
 
 
-def _devices(forecast: RelativeForecast, row: int) -> Table:
-    interval = f"{level_percent(forecast.reached[row])} interval"
-    timed_on = forecast.timed_on[row]
-    rows: list[list[object]] = []
-    for column in forecast.order[row].tolist():
-        relative = float(forecast.centre[row, column])
-        cells: list[object] = [forecast.devices[column], relative, _between(forecast, row, column)]
-        cells += [1 / relative, float(forecast.fastest[row, column])]
-        if timed_on is not None:
-            time_s, low_s, high_s = forecast.time_s[row, column].tolist()
-            cells += [time_s, "measured" if cells[0] == timed_on else times(low_s, high_s)]
-        rows.append(cells)
-    over = f"time over {forecast.relative_to or 'the slowest'}"
-    order = forecast.order[row]
-    ranges = [each[row, order].tolist() for each in (forecast.low, forecast.centre, forecast.high)]
-    return Table(
-        ["device", over, interval, "speed-up", "fastest", *([] if timed_on is None else ["time", interval])],
-        rows,
-        _run(forecast, row),
-        {over: three_digits, "speed-up": factor, "fastest": probability, "time": format_seconds},
-        words=(0, 2, 6),
-        bold=(0,),
-        ranges=Ranges(list(zip(*ranges, strict=True)), three_digits, over),
-    )
+def _devices(run: RelativeRun) -> Table:
+    """Make the table of the devices of a run, the fastest first."""
+    facts: dict[str, Any] = run.to_dict()
+    timed, counted = facts["time"], "" if facts["source"] is None else f", counted on {facts['source']}"
+    interval = f"{level_percent(facts['level_reached'])} interval"
+    columns = {
+        "device": "device",
+        **_columns(run.forecast, interval),
+        "speed-up": "speed_up",
+        "fastest": "probability_fastest",
+    }
+    caption = f"{run.label}{counted}"
+    if timed is not None:
+        caption += f", {format_seconds(timed['time_s'])} on {timed['device']}"
+        columns["time"] = "time_s"
+        columns[f"{interval} of the time"] = lambda row: (
+            "measured" if row["device"] == timed["device"] else times(row["time_low_s"], row["time_high_s"])
+        )
+    devices = sorted(facts["devices"], key=itemgetter("rank"))
+    return table_of(devices, columns, caption=caption, bold=(0,), ranges=("low", "relative", "high"))
 
 
-def _line_each(runs: Sequence[tuple[RelativeForecast, int]]) -> Table:
+def _line_each(runs: Sequence[RelativeRun]) -> Table:
     """Make a table with the recommended device of each run, and its time."""
     rows = []
-    for forecast, row in runs:
-        best, source = int(forecast.order[row, 0]), forecast.runs.source[row]
-        rows.append(
-            [
-                forecast.runs.label(row),
-                NONE if source == NO_SOURCE else source,
-                forecast.devices[best],
-                probability(forecast.fastest[row, best]),
-                three_digits(float(forecast.centre[row, best])),
-                _between(forecast, row, best),
-            ]
-        )
-    reference = runs[0][0].relative_to or "the slowest"
-    headings = ["run", "counted on", "recommended", "fastest", f"time over {reference}", "interval"]
-    return Table(headings, rows, words=(0, 1, 2, 5))
+    for run in runs:
+        facts: dict[str, Any] = run.to_dict()
+        rows.append({"run": run.label, **facts, **min(facts["devices"], key=itemgetter("rank"))})
+    columns = {
+        "run": "run",
+        "counted on": "source",
+        "recommended": "device",
+        "fastest": "probability_fastest",
+    }
+    return table_of(rows, {**columns, **_columns(runs[0].forecast, "interval")})
 
 
 def _advice(forecast: RelativeForecast, row: int) -> tuple[str, ...]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crosscast.report.document import Heading, Part, Report, Table
-from crosscast.report.fields import table_of, value_of, writer_of
+from crosscast.report.fields import Column, table_of, value_of
 from crosscast.report.numbers import NONE, factor, percent, plural
 from crosscast.units import format_count, format_elapsed, format_seconds
 
 if TYPE_CHECKING:
-    from crosscast.cluster.experiment import Experiment, SeedMean
+    from crosscast.cluster.experiment import Experiment, PlacementSummary, SeedMean
     from crosscast.cluster.metrics import PolicyDifference, PolicyResult
 
 _USERS = 15
@@ -70,7 +71,7 @@ def _subject(facts: Mapping[str, Any]) -> str:
 
 
 def _policies(results: Sequence[PolicyResult]) -> Table:
-    columns: dict[str, str | Callable[[PolicyResult], object]] = {
+    columns: dict[str, Column[PolicyResult]] = {
         "policy": "label",
         "makespan": "metrics.makespan_s",
         "slowdown": "metrics.average_bounded_slowdown",
@@ -231,29 +232,22 @@ def _placements(experiment: Experiment) -> Table:
     from crosscast.cluster.experiment import REFERENCES
 
     several = len(experiment.setup.seeds) > 1
-    against = [name for name in REFERENCES if any(name in result.against for result in experiment.results)]
-    headings = [
-        "placement",
-        "makespan",
-        *(f"vs {name}, %" for name in against),
-        "slowdown",
-        "mean wait",
-        "used",
-    ]
-    rows = [
-        [
-            result.placement,
+    columns: dict[str, Column[PlacementSummary]] = {
+        "placement": "placement",
+        "makespan": lambda result: (
             f"{format_elapsed(result.makespan_s.value)} "
-            f"{_within(result.makespan_s) if several else ''}".rstrip(),
-            *(_difference(result.against.get(name)) for name in against),
-            result.average_bounded_slowdown.value,
-            result.mean_wait_s,
-            result.utilisation,
-        ]
-        for result in experiment.results
-    ]
-    formats = {"slowdown": "average_bounded_slowdown", "mean wait": "mean_wait_s", "used": "utilisation"}
-    return Table(headings, rows, formats={heading: writer_of(name) for heading, name in formats.items()})
+            f"{_within(result.makespan_s) if several else ''}".rstrip()
+        ),
+    }
+    for name in REFERENCES:
+        if any(name in result.against for result in experiment.results):
+            columns[f"vs {name}, %"] = partial(_against_reference, name)
+    columns |= {
+        "slowdown": "average_bounded_slowdown.value",
+        "mean wait": "mean_wait_s",
+        "used": "utilisation",
+    }
+    return table_of(experiment.results, columns, words=(0,))
 
 
 def _within(mean: SeedMean) -> str:
@@ -262,7 +256,8 @@ def _within(mean: SeedMean) -> str:
     return f"± {100 * (mean.interval[1] - mean.value) / mean.value:.1f} %"
 
 
-def _difference(mean: SeedMean | None) -> str:
+def _against_reference(name: str, result: PlacementSummary) -> str:
+    mean = result.against.get(name)
     if mean is None:
         return NONE
     text = f"{100 * mean.value:+.1f}"

@@ -6,26 +6,28 @@ Figures of an evaluation show all models, and details of the best one.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence
+from crosscast.evaluation.resampling import Confidence
 from crosscast.evaluation.time.launch_times import LaunchEvaluation
 from crosscast.evaluation.time.results import Result, TimeEvaluation
-from crosscast.evaluation.time.scores import HIGHER_IS_BETTER, Scores, TimeOutcome
+from crosscast.evaluation.time.scores import Scores, TimeOutcome
 from crosscast.prediction.time.card import TimeCard
 from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.models import BASELINES
-from crosscast.prediction.trained import level_of, results_of
+from crosscast.prediction.trained import level_of
 from crosscast.report import figures as draw
+from crosscast.report.cards import held_out_table
 from crosscast.report.document import Heading, Part, Report, Table
-from crosscast.report.fields import Score, score_table, scores_of
-from crosscast.report.numbers import MARK, factor, level_percent, named
-from crosscast.report.prediction import TimeScores, trained_on
+from crosscast.report.fields import Score, bootstrap_sentence, explained, score_table, scores_of
+from crosscast.report.numbers import named
+from crosscast.report.prediction import trained_on
 from crosscast.units import format_count
 
 if TYPE_CHECKING:
@@ -40,7 +42,9 @@ _TABLES = {
 _TOTALS = scores_of(
     "median_ape± median_ape_by_application rmse_log slowdown_mean coverage coverage_worst_application width"
 )
-_OF_APPLICATION = scores_of("rmse_log median_ape mape slowdown_mean top1 kendall_tau coverage width")
+_OF_APPLICATION = scores_of(
+    "rmse_log median_ape mape slowdown_mean top1 kendall_tau coverage width without_it"
+)
 _FLOOR = "noise floor (a run itself)"
 _OF_TRAINING = scores_of(
     "rmse_log median_ape median_ape_by_application slowdown_mean coverage coverage_worst_application"
@@ -99,31 +103,24 @@ def _with_probes(
 
 def _scores_table(
     study: TimeEvaluation,
-    rows: list[tuple[Result, Confidence]],
+    rows: Iterable[tuple[Result, Confidence]],
     probes: int | None,
     title: str,
     scores: Sequence[Score],
 ) -> Table:
     """Make a table of scores by model; with `probes`, also of references without a model."""
     # Models first, then baselines; those without a score last.
-    rows.sort(key=_rank)
-    best = {score.name: _best(rows, score.name) for score in scores}
-    lines = [
-        [
-            named(result.model, result.model in BASELINES),
-            *(
-                score.text(result.scores, confidence, marked=best[score.name] == result.model)
-                for score in scores
-            ),
-        ]
-        for result, confidence in rows
+    lines: list[tuple[list[str], Scores, Confidence | None]] = [
+        ([named(result.model, result.model in BASELINES)], result.scores, confidence)
+        for result, confidence in sorted(rows, key=_rank)
     ]
+    references = [] if probes is None else _references(study, probes)
     lines += [
-        [name, *(score.text(values) for score in scores)]
-        for name, values in ([] if probes is None else _references(study, probes))
+        ([name], values, None)
+        for name, values in references
         if any(getattr(values, score.name) is not None for score in scores)
     ]
-    return Table([title, *(score.heading for score in scores)], lines)
+    return score_table([title], lines, scores)
 
 
 def _rank(row: tuple[Result, Confidence]) -> tuple[bool, float]:
@@ -140,49 +137,25 @@ def _references(study: TimeEvaluation, probes: int) -> list[tuple[str, Scores]]:
     return rows
 
 
-def _best(rows: Sequence[tuple[Result, Confidence]], score: str) -> str | None:
-    """Find the best model in a score, if it is significantly better than the best baseline."""
-    sign = 1 if score in HIGHER_IS_BETTER else -1
-    candidates = [
-        (sign * difference.value, result.model, difference.better)
-        for result, confidence in rows
-        if (difference := confidence.differences.get(score)) is not None
-    ]
-    # All differences of a score are to the same baseline.
-    _, model, better = max(candidates, default=(0.0, None, False))
-    return model if better else None
-
-
 def _by_application(result: Result) -> Table:
     outcome = result.outcomes[0]
     kernels = set(zip(outcome.application, outcome.rows.tolist(), strict=True))
+    counts = Counter(application for application, _ in kernels)
     rows = [
-        [
-            name,
-            sum(application == name for application, _ in kernels),
-            *(score.text(scores) for score in _OF_APPLICATION),
-            result.without[name].slowdown_mean,
-        ]
+        ([name, counts[name]], vars(scores) | {"without_it": result.without[name].slowdown_mean}, None)
         for name, scores in result.applications.items()
     ]
-    return Table(
-        ["application", "kernels", *(score.heading for score in _OF_APPLICATION), "without it"],
-        rows,
-        f"{result.model}, by application",
-        {"kernels": format_count, "without it": factor},
-    )
+    caption = f"{result.model}, by application"
+    return score_table(["application", "kernels"], rows, _OF_APPLICATION, caption=caption)
 
 
 def _legend(study: TimeEvaluation) -> list[str]:
     return [
-        "Models are fitted, tuned and selected without the held-out data. APE: abs(predicted / measured - 1) "
-        "of a time; by application: mean over applications.",
-        "Slowdown: measured time on the device that is chosen over that on the fastest. Intervals are to "
-        f"hold {level_percent(study.level)} of the times; width: upper over lower limit, median.",
-        "Whole applications: time of all kernels at a size, as often as they are launched.",
+        "Models are fitted, tuned and selected without the held-out data. Whole applications: time of all "
+        "kernels at a size, as often as they are launched.",
+        *(explained(scores, study.level) for scores in _TABLES.values()),
         "Kernels are counted at each size; without it: mean slowdown over the other applications.",
-        f"In brackets: {100 * SHARE:g} % of {format_count(DRAWS)} bootstrap draws of the applications. "
-        f"{MARK} the best model, where the bootstrap of its difference from the best baseline excludes 0.",
+        bootstrap_sentence("applications"),
         "Noise floor: one run of each measurement point as the prediction of its median. Always one device: "
         "the one that is best in hindsight. Exact definitions: docs/evaluation.md.",
     ]
@@ -190,28 +163,16 @@ def _legend(study: TimeEvaluation) -> list[str]:
 
 def training_report(card: TimeCard, folder: Path) -> Report:
     """Describe a model's training data and its errors."""
-    results = results_of(card, TimeScores)
-    results.sort(key=lambda pair: pair[0].probes)
-    rows: list[tuple[list[str], object, None]] = [
-        ([str(scores.probes), named(scores.model, scores.model != card.model)], raw, None)
-        for scores, raw in results
-    ]
     floor = card.errors.get("noise_floor")
-    if isinstance(floor, Mapping) and floor.get("rmse_log") is not None:
-        rows.append((["", _FLOOR], floor, None))
-    bold = [number for number, (scores, _) in enumerate(results) if scores.model == card.model]
+    known = isinstance(floor, Mapping) and floor.get("rmse_log") is not None
     return Report(
         [
             f"{folder}: {card.model}, {trained_on(card)}",
             "",
-            score_table(["probes", "model"], rows, _OF_TRAINING, words=(0, 1), bold=bold),
+            held_out_table(card, _OF_TRAINING, [(_FLOOR, floor)] if known else (), probes=True),
             "Each application was left out in turn, and predicted by the model fitted to the others. 0, 1, "
             "2: devices on which its kernels were measured before.",
-            "RMSE: of the logarithm of the time. APE: median error of a time, over all points and as a mean "
-            "over applications.",
-            "Slowdown: time on the device taken over that on the fastest, mean over kernels. Coverage: share "
-            f"of an application's times within {level_percent(level_of(card))} intervals, "
-            "mean over applications, and the worst's.",
+            explained(_OF_TRAINING, level_of(card)),
             "With intervals and by application: card.json. Exact definitions: docs/evaluation.md.",
         ]
     )
@@ -233,12 +194,7 @@ def _of_launches(study: LaunchEvaluation) -> Report:
         parts += ["", _table(by, study.groups(by))]
     parts += [
         "",
-        "Bias: geometric mean of predicted over measured times. APE: median error of a time. RMSE: of the "
-        "logarithm of the time.",
-        f"Coverage: share of the times within {level_percent(study.level)} intervals, and in the application "
-        "that has least. Width: upper over lower limit, median.",
-        "Slowdown: time on the device forecast to be fastest over that on the fastest, mean over launches "
-        "timed on at least five.",
+        f"{explained(_OF_LAUNCHES, study.level)} Slowdowns are of launches timed on at least five devices.",
     ]
     if study.shared_kernels:
         parts.append(
@@ -404,20 +360,17 @@ def _root_mean(squares: Reals) -> float:
 
 def _coverage(result: Result) -> Figure:
     """Draw a bar for each application: the share of held-out cells within their interval."""
-    scored = [
-        (scores.coverage, name, scores.width)
+    shares = {
+        draw.plain_text(name, NAME): 100 * scores.coverage
         for name, scores in result.applications.items()
         if scores.coverage is not None
-    ]
-    scored.sort(key=lambda row: -row[0])
-    figure, axes = draw.one_figure(8, 1.8 + 0.34 * len(scored))
-    draw.bars(axes, {draw.plain_text(name, NAME): 100 * share for share, name, _ in scored})
-    axes.axvline(100 * result.level, color=draw.RED, linewidth=1.5)
-    for y, (_, _, width) in enumerate(scored):
-        text = "" if width is None else f"width {factor(width)}"
-        axes.annotate(text, xy=(101, y), va="center", fontsize=9, annotation_clip=False)
-    axes.set_xlim(0, 100)
-    axes.set_xlabel("held-out measurement points whose measured time is within the interval, %")
-    return draw.titled(
-        figure, _title(result, f"intervals, of which {level_percent(result.level)} are to hold the time")
+    }
+    return draw.groups_figure(
+        result.model,
+        dict(sorted(shares.items(), key=lambda share: -share[1])),
+        None,
+        _title(result, "coverage of intervals"),
+        label="held-out measurement points whose measured time is within the interval, %",
+        write="{:.0f}".format,
+        line=("to be held", 100 * result.level),
     )

@@ -179,19 +179,20 @@ def evaluation_report(evaluation: TuningEvaluation) -> Report:
         for n, deviation in zip(BUDGETS, evaluation.deviations(), strict=True)
         if n in _SCATTER
     )
-    headings = ["kernel", "method", *(f"{n} runs" for n in BUDGETS)]
+    runs = [f"{n} runs" for n in BUDGETS]
+    formats = dict.fromkeys(runs, "{:.2f}".format)
     means = Table(
-        headings,
+        ["kernel", "method", *runs],
         [[kernel, method, *fractions] for kernel, method, fractions in evaluation.means()],
         caption="Time of the optimum over that of the best found, mean over devices",
-        formats=dict.fromkeys(headings[2:], "{:.2f}".format),
+        formats=formats,
         words=(0, 1),
     )
     by_device = Table(
-        ["kernel", "device", *headings[1:]],
+        ["kernel", "device", "method", *runs],
         [[s.kernel, s.device, s.method, *s.fraction] for s in evaluation.scores],
         caption="On each device",
-        formats=dict.fromkeys(headings[2:], "{:.2f}".format),
+        formats=formats,
         words=(0, 1, 2),
     )
     return Report(

@@ -26,6 +26,7 @@ from crosscast.decide.power_cap import (
 from crosscast.decide.samples import Sampler, two_samples
 from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.configuration.scores import (
+    METRICS,
     REPEATS,
     ChoiceMetrics,
     ChoiceResult,
@@ -47,7 +48,7 @@ from crosscast.prediction.configuration.data import (
     connected,
     sample_numbers,
 )
-from crosscast.results import Tabular
+from crosscast.results import Tabular, columns_of
 
 if TYPE_CHECKING:
     from crosscast.results import Column
@@ -355,17 +356,14 @@ class ConfigurationEvaluation(Tabular):
 
     def columns(self) -> Mapping[str, Column]:
         """Metrics of each method on each machine, under each protocol."""
-        rows = [(machine.machine, result) for machine in self.machines for result in machine.results]
-        columns: dict[str, list[object]] = {
-            "machine": [machine for machine, _ in rows],
-            "method": [result.method for _, result in rows],
-            "protocol": [result.protocol for _, result in rows],
-            "baseline": [result.baseline for _, result in rows],
-        }
-        metrics = [asdict(result.metrics) for _, result in rows]
-        return columns | {
-            name: [each[name] for each in metrics] for name in ChoiceMetrics.__dataclass_fields__
-        }
+        return columns_of(self._results(), ("machine", "method", "protocol", "baseline", *METRICS))
+
+    def _results(self) -> list[dict[str, object]]:
+        return [
+            {"machine": machine.machine, **result.to_dict()}
+            for machine in self.machines
+            for result in machine.results
+        ]
 
     def to_dict(self) -> dict[str, object]:
         """All but the cases, as ``--json`` prints it; unknown values are null."""
@@ -376,11 +374,7 @@ class ConfigurationEvaluation(Tabular):
             "seed": self.seed,
             "bootstrap": {"over": "programs", "draws": DRAWS, "share": SHARE},
             "machines": [machine.to_dict() for machine in self.machines],
-            "results": [
-                {"machine": machine.machine, **result.to_dict()}
-                for machine in self.machines
-                for result in machine.results
-            ],
+            "results": self._results(),
         }
 
 

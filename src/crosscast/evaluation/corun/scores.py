@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.results import Tabular
+from crosscast.results import Tabular, columns_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +67,7 @@ class ScoreTable(Tabular):
     def columns(self) -> dict[str, list[object]]:
         """The results without those by group, by column."""
         rows = [each.to_dict() for each in self.results]
-        names = [name for name in rows[0] if not name.endswith("by_group")] if rows else []
-        return {name: [row[name] for row in rows] for name in names}
+        return {name: each for name, each in columns_of(rows).items() if not name.endswith("by_group")}
 
 
 def with_scores(result: CoRunResult, scored: ScoredValues, held_out: Sequence[str]) -> CoRunResult:

@@ -47,7 +47,7 @@ from crosscast.prediction.relative.data import (
     relative_to_slowest,
 )
 from crosscast.prediction.relative.models import BASELINES
-from crosscast.results import Tabular
+from crosscast.results import Tabular, columns_of
 
 # Scores ``(r,)`` by name; the absolute error is ``mae``
 RowScores = Mapping[str, Reals]
@@ -295,7 +295,7 @@ class RelativeEvaluation(Tabular):
             for end in ("low", "high")
             for name in BETTER
         }
-        return {name: [row[name] for row in rows] for name in names} | limits
+        return columns_of(rows, names) | limits
 
     def to_dict(self) -> dict[str, object]:
         """All but predictions, as ``--json`` prints it; unknown values are null."""

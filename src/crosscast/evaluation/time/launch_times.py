@@ -22,7 +22,7 @@ from crosscast.prediction.time.training_times import (
     forecasts_of,
     read_training,
 )
-from crosscast.results import Tabular
+from crosscast.results import Tabular, columns_of
 
 FOLDS: Mapping[str, str] = {
     "leave-application-out": "application",
@@ -194,8 +194,7 @@ class LaunchEvaluation(Tabular):
 
     def columns(self) -> Mapping[str, Sequence[object]]:
         """The scores, a row for each source."""
-        rows = self.results()
-        return {name: [row.get(name) for row in rows] for name in rows[0]}
+        return columns_of(self.results())
 
     def to_dict(self) -> dict[str, object]:
         """All scores, for JSON."""

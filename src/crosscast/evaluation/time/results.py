@@ -23,7 +23,7 @@ from crosscast.evaluation.time.scores import (
 )
 from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.models import BASELINES
-from crosscast.results import Tabular
+from crosscast.results import Tabular, columns_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +164,7 @@ class TimeEvaluation(Tabular):
             {"model": each.model, "folds": each.folds, "probes": each.probes, **asdict(each.scores)}
             for each in self.results
         ]
-        return {name: [row[name] for row in rows] for name in rows[0]}
+        return columns_of(rows)
 
     def to_dict(self) -> dict[str, object]:
         """All but the forecasts, as the object that ``--json`` prints; unknown values are null."""

@@ -28,7 +28,7 @@ from crosscast.prediction.store import StoredModel
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.trained import StructCard, Trained, format_names
 from crosscast.profile import Profile
-from crosscast.results import Tabular
+from crosscast.results import Tabular, rows_of
 
 if TYPE_CHECKING:
     from crosscast.results import Column
@@ -163,7 +163,7 @@ class RelativeRun(NamedTuple):
         if timed_on is None:
             columns |= {name: [None] * len(forecast.devices) for name in columns if name.startswith("time_")}
         columns = {"device": forecast.devices, **columns, "speed_up": (1 / forecast.centre[row]).tolist()}
-        devices = [dict(zip(columns, each, strict=True)) for each in zip(*columns.values(), strict=True)]
+        devices = rows_of(columns)
         return {
             **{name: getattr(forecast.runs, name)[row] or None for name in _NAMES},
             "source": None if source == NO_SOURCE else source,

@@ -15,7 +15,7 @@ from crosscast.devices.catalogue import Expected
 from crosscast.prediction.intervals import summed
 from crosscast.prediction.time.data import Grid, ProfileBatch
 from crosscast.prediction.time.terms import LAUNCH, TERMS, saved_by_half
-from crosscast.results import Tabular
+from crosscast.results import Tabular, rows_of
 
 if TYPE_CHECKING:
     from crosscast.prediction.time.gaussian import Posterior
@@ -280,7 +280,7 @@ class TimeForecast(Tabular):
         """The forecast of each kernel, for JSON."""
         unknown: list[object] = [None] * self.centre.size
         columns = {"recorded_s": unknown} | self.plain_columns()
-        cells = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        cells = rows_of(columns)
         names = ("device", "time_s", "low_s", "high_s", "rank", "measured", "recorded_s")
         d = len(self.devices)
         kernels: list[dict[str, object]] = []
