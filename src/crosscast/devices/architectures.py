@@ -31,7 +31,9 @@ class Unit(NamedTuple):
     l2_clock: float = 32.0  # Bytes per clock from it to a unit
     caches_global: bool = True  # Whether a unit's first cache holds global memory
     special: int = 16  # Transcendental functions, roots and reciprocals per clock
-    int32: float = 1.0  # Rate of sums, logic and shifts of integers over additions of single precision
+    int32: float = 1.0  # Rate of sums and logic of integers over additions of single precision
+    shift: float = 1.0  # Sums in the time of a shift
+    joined: float = 0.0  # And of a sum, or logic, whose result is taken by another: with three operands none
     fp16: float = 1.0  # Rate of additions and products of packed half precision over single precision
     step: float = 4.0  # Clocks from an addition to one that needs its result
     l1_load: float = 33.0  # Clocks from a load to its value, from the first cache
@@ -45,16 +47,18 @@ class Unit(NamedTuple):
 
 
 _UNITS = {
-    "Fermi": Unit(32, 48, 8, 32768, 49152, 1 / 8, 786432, special=4, step=22.0, lookups=1),
+    "Fermi": Unit(32, 48, 8, 32768, 49152, 1 / 8, 786432, special=4, step=22.0, lookups=1, joined=1.0),
     "Kepler": Unit(
         *(32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0, False, 32),
         int32=160 / 192,
         step=9.0,
         lookups=1,
         texels=16.0,
+        shift=2.5,
+        joined=1.0,
     ),
     "Maxwell": Unit(
-        32, 64, 32, 65536, 98304, 1 / 32, 2097152, 32.0, False, 32, step=6.0, lookups=1, texels=8.0
+        32, 64, 32, 65536, 98304, 1 / 32, 2097152, 32.0, False, 32, step=6.0, lookups=1, texels=8.0, shift=2.0
     ),
     "Pascal": Unit(
         *(32, 64, 32, 65536, 98304, 1 / 32, 2097152, 32.0, False, 32),
@@ -62,39 +66,40 @@ _UNITS = {
         step=6.0,
         lookups=1,
         texels=8.0,
+        shift=2.0,
     ),
     "Volta": Unit(32, 64, 32, 65536, 98304, 1 / 2, 6291456, 29.0, fp16=2.0, issue=2.0),
     "Turing": Unit(32, 32, 16, 65536, 65536, 1 / 32, 4194304, fp16=2.0, l1_clock=64.0, issue=2.0),
     "Ampere": Unit(32, 48, 16, 65536, 102400, 1 / 64, 4194304, 28.0, int32=0.5, l1_clock=64.0),
     "Ada Lovelace": Unit(32, 48, 24, 65536, 102400, 1 / 64, 50331648, 19.0, int32=0.5, l1_clock=64.0),
     "Hopper": Unit(32, 64, 32, 65536, 233472, 1 / 2, 52428800, 52.0, fp16=2.0, int32=0.5),
-    "Blackwell": Unit(32, 48, 24, 65536, 102400, 1 / 64, 67108864, 19.0, l1_clock=64.0),
-    "TeraScale 2": Unit(64, 24, 8, 65536, 32768, 1 / 5, 524288, 64.0, step=8.0),
-    "TeraScale 3": Unit(64, 24, 8, 65536, 32768, 1 / 4, 524288, 64.0, step=8.0),
-    "GCN 1": Unit(64, 40, 40, 65536, 65536, 1 / 16, 262144, 64.0),
-    "GCN 2": Unit(64, 40, 40, 65536, 65536, 1 / 16, 262144, 64.0),
-    "GCN 3": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288, 64.0),
-    "Vega": Unit(64, 40, 40, 65536, 65536, 1 / 16, 4194304, 64.0, fp16=2.0),
-    "Vega 20": Unit(64, 40, 40, 65536, 65536, 1 / 2, 4194304, 64.0, fp16=2.0),
+    "Blackwell": Unit(32, 48, 24, 65536, 102400, 1 / 64, 67108864, 19.0, l1_clock=64.0, shift=2.0),
+    "TeraScale 2": Unit(64, 24, 8, 65536, 32768, 1 / 5, 524288, 64.0, step=8.0, joined=1.0),
+    "TeraScale 3": Unit(64, 24, 8, 65536, 32768, 1 / 4, 524288, 64.0, step=8.0, joined=1.0),
+    "GCN 1": Unit(64, 40, 40, 65536, 65536, 1 / 16, 262144, 64.0, joined=1.0),
+    "GCN 2": Unit(64, 40, 40, 65536, 65536, 1 / 16, 262144, 64.0, joined=1.0),
+    "GCN 3": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288, 64.0, joined=1.0),
+    "Vega": Unit(64, 40, 40, 65536, 65536, 1 / 16, 4194304, 64.0, fp16=2.0, joined=0.4),
+    "Vega 20": Unit(64, 40, 40, 65536, 65536, 1 / 2, 4194304, 64.0, fp16=2.0, joined=0.4),
     "RDNA": Unit(32, 40, 32, 65536, 65536, 1 / 16, 4194304, 30.0, fp16=2.0, step=5.0),
     "RDNA 3.5": Unit(32, 32, 32, 65536, 65536, 1 / 16, 2097152, 30.0, fp16=2.0, step=5.0),
-    "Tahiti": Unit(64, 40, 40, 65536, 65536, 1 / 4, 786432, 64.0),
-    "Hawaii": Unit(64, 40, 40, 65536, 65536, 1 / 8, 1048576, 64.0),
-    "Kaveri": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288, 64.0),
-    "Fiji": Unit(64, 40, 40, 65536, 65536, 1 / 16, 2097152, 64.0),
-    "Polaris": Unit(64, 40, 40, 65536, 65536, 1 / 16, 2097152, 64.0),
-    "CDNA": Unit(64, 40, 40, 131072, 65536, 1 / 2, 8388608, 37.0, fp16=2.0, group_clocks=2.0),
-    "CDNA 2": Unit(64, 32, 32, 131072, 65536, 1.0, 8388608, 37.0, fp16=2.0, group_clocks=2.0),
-    "CDNA 3": Unit(64, 32, 32, 131072, 65536, 1.0, 33554432, 37.0, fp16=2.0, group_clocks=0.25),
-    "CDNA 4": Unit(64, 32, 32, 131072, 163840, 1.0, 33554432, 37.0, fp16=2.0, group_clocks=0.25),
+    "Tahiti": Unit(64, 40, 40, 65536, 65536, 1 / 4, 786432, 64.0, joined=1.0),
+    "Hawaii": Unit(64, 40, 40, 65536, 65536, 1 / 8, 1048576, 64.0, joined=1.0),
+    "Kaveri": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288, 64.0, joined=1.0),
+    "Fiji": Unit(64, 40, 40, 65536, 65536, 1 / 16, 2097152, 64.0, joined=1.0),
+    "Polaris": Unit(64, 40, 40, 65536, 65536, 1 / 16, 2097152, 64.0, joined=1.0),
+    "CDNA": Unit(64, 40, 40, 131072, 65536, 1 / 2, 8388608, 37.0, fp16=2.0, group_clocks=2.0, joined=0.4),
+    "CDNA 2": Unit(64, 32, 32, 131072, 65536, 1.0, 8388608, 37.0, fp16=2.0, group_clocks=2.0, joined=0.4),
+    "CDNA 3": Unit(64, 32, 32, 131072, 65536, 1.0, 33554432, 37.0, fp16=2.0, group_clocks=0.25, joined=0.4),
+    "CDNA 4": Unit(64, 32, 32, 131072, 163840, 1.0, 33554432, 37.0, fp16=2.0, group_clocks=0.25, joined=0.4),
     "RDNA 2": Unit(32, 32, 32, 65536, 65536, 1 / 16, 4194304, 30.0, fp16=2.0, step=5.0),
     "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 16, 6291456, 30.0, fp16=2.0, step=5.0),
     "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 16, 8388608, 30.0, fp16=2.0, step=5.0),
     # A thread of a vector engine runs 16 work-items.
-    "Gen7": Unit(32, 32, 16, 65536, 65536, 1 / 4, 262144, 64.0, fp16=1.0, engines=8),
-    "Gen7.5": Unit(32, 35, 16, 71680, 65536, 1 / 4, 262144, 64.0, fp16=1.0, engines=10),
-    "Gen9": Unit(32, 28, 28, 57344, 65536, 1 / 4, 524288, 64.0, fp16=2.0, engines=8),
-    "Gen9.5": Unit(32, 28, 28, 57344, 65536, 1 / 4, 524288, 64.0, fp16=2.0, engines=8),
+    "Gen7": Unit(32, 32, 16, 65536, 65536, 1 / 4, 262144, 64.0, fp16=1.0, engines=8, joined=1.0),
+    "Gen7.5": Unit(32, 35, 16, 71680, 65536, 1 / 4, 262144, 64.0, fp16=1.0, engines=10, joined=1.0),
+    "Gen9": Unit(32, 28, 28, 57344, 65536, 1 / 4, 524288, 64.0, fp16=2.0, engines=8, joined=1.0),
+    "Gen9.5": Unit(32, 28, 28, 57344, 65536, 1 / 4, 524288, 64.0, fp16=2.0, engines=8, joined=1.0),
     "Xe-HPG": Unit(32, 64, 64, 131072, 131072, 1 / 64, 16777216, 64.0, fp16=2.0, texels=8.0, engines=16),
     "Xe2-HPG": Unit(32, 32, 32, 131072, 131072, 1 / 8, 18874368, 64.0, fp16=2.0, texels=8.0, engines=8),
     "Xe-HPC": Unit(32, 32, 32, 131072, 131072, 1.0, 213909504, 64.0, l1_clock=512.0, engines=8),
@@ -164,6 +169,12 @@ _GUIDES = {
     "(https://llvm.org/docs/CommandGuide/llvm-calc-occupancy.html)",
     "throughput": "NVIDIA, CUDA C++ Programming Guide: throughput of arithmetic instructions "
     "(https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#arithmetic-instructions)",
+    "sass": "NVIDIA, CUDA Binary Utilities: IADD3 and LOP3 from Maxwell on "
+    "(https://docs.nvidia.com/cuda/archive/11.8.0/cuda-binary-utilities/index.html#instruction-set-ref)",
+    "gfx": "LLVM, AMDGPU instructions: v_add3_u32 and v_and_or_b32 from GFX9, v_xor3_b32 from GFX10 "
+    "(https://llvm.org/docs/AMDGPU/AMDGPUAsmGFX10.html)",
+    "bfn": "Intel, visa: ADD3 and BFN from XeHP on "
+    "(https://github.com/intel/intel-graphics-compiler/tree/master/documentation/visa/instructions)",
     "rdna": "AMD, RDNA Architecture: a quarter of the rate "
     "(https://www.amd.com/system/files/documents/rdna-whitepaper.pdf)",
     "sheets": "data sheets of the catalogue's devices of that architecture",
@@ -211,13 +222,14 @@ def unit_sources(series: str) -> dict[str, str]:
         limits = "fermi" if series == "Fermi" else "capabilities"
         of = dict.fromkeys(_LIMITS, limits)
         of["caches_global"] = series.lower() if series in ("Kepler", "Maxwell", "Pascal") else "cuda"
-        of |= dict.fromkeys(("special", "int32", "fp16"), "throughput")
+        of |= dict.fromkeys(("special", "int32", "shift", "fp16"), "throughput") | {"joined": "sass"}
         of |= {"step": "guide" if series == "Fermi" else "latencies", "issue": "caches"}
     elif series in _INTEL:
         of = dict.fromkeys(("sub_groups", "groups", "registers", "local_bytes", "engines"), "occupancy")
         of |= dict.fromkeys(
-            ("width", "caches_global", "special", "step", "int32", "l1_clock", "l2_clock"), "xe"
+            ("width", "caches_global", "special", "step", "int32", "shift", "l1_clock", "l2_clock"), "xe"
         )
+        of["joined"] = "bfn"
     elif series.startswith("TeraScale"):
         of = dict.fromkeys((*_LIMITS, "caches_global"), "app")
     elif series in _GCN:
@@ -228,8 +240,8 @@ def unit_sources(series: str) -> dict[str, str]:
         of = dict.fromkeys((*_LIMITS, "caches_global"), "rocm")
         of |= dict.fromkeys(("sub_groups", "groups"), "llvm")
     gcn = _before_rdna(series) or series.startswith("CDNA")
-    rates = dict.fromkeys(("special", "int32"), "app" if gcn else "rdna")
-    of = rates | {"step": "app" if gcn else "schedules", "fp16": "sheets"} | of
+    rates = dict.fromkeys(("special", "int32", "shift"), "app" if gcn else "rdna")
+    of = rates | {"joined": "gfx"} | {"step": "app" if gcn else "schedules", "fp16": "sheets"} | of
     of |= {"texels": "texture", "engines": of.get("engines", "sheets"), "issue": of.get("issue", of["width"])}
     caches = ("l1_load", "l2_load", "l1_clock", "l2_clock", "lookups", "group_clocks")
     of = dict.fromkeys(caches, "measured") | of
@@ -298,7 +310,9 @@ class Sheets:
     fp64: Reals
     bandwidth: Reals  # Bytes/s
     l1: Reals  # Bytes of a unit
-    integers: Reals  # Rate of sums, logic and shifts of integers over single precision
+    integers: Reals  # Rate of sums and logic of integers over single precision
+    shift: Reals  # Sums in the time of a shift
+    joined: Reals  # And of a sum, or logic, whose result is taken by another
     product: Reals  # Operations of a product of integers
     short_product: Reals  # And of one of 24 bits at most
     issue: Reals  # Instructions that a unit issues over its lanes of single precision
@@ -449,6 +463,8 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         bandwidth,
         numbers.get("l1_bytes") or 32768.0,
         unit.int32,
+        unit.shift,
+        unit.joined,
         product,
         1.0 if gpu and device.vendor == "AMD" else product,
         unit.issue,

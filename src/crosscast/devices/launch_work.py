@@ -54,9 +54,6 @@ OF_INVARIANT = 0.5  # Part of these where the reciprocal is computed once for a 
 PRODUCT_COST = 2.0
 """Typical cost of an integer product, which units compute in several steps."""
 
-JOINED_INTEGERS = 0.7
-"""Typical cost on GPUs of an integer sum or an operation of logic: one instruction can do two of them."""
-
 # Cost of integer operations that only compute addresses and control loops: a loop that is unrolled four times
 # has a quarter of them, as offsets within it are part of the memory instructions.
 _INDEXING = 0.25
@@ -95,9 +92,10 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
         for kind, n in classes.get(bits, {}).items():
             apart = kind in _PRODUCTS or kind in _DIVISIONS
             others += n * (0.0 if apart else division if kind == "div" else usual)
-    with_sums = sum(_with_sum(classes, bits) for bits in ("int16", "int32"))
-    others -= with_sums
-    integers = sum(classes.get(bits, {}).get("add", 0) for bits in ("int16", "int32")) - with_sums
+    integers, joined, shifts = (
+        sum(cost * classes.get(bits, {}).get(kind, 0) for bits, (cost, _) in _INTEGERS.items())
+        for kind in ("add", "joined", "shift")
+    )
     conversions = classes.get("conversions", {})
     others += sum(n for kind, n in conversions.items() if kind != "int")
     others += classes.get("branches", {}).get("conditional", 0)
@@ -130,6 +128,8 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
         "library_fp64": float(library_fp64),
         "operations": float(others),
         "integers": float(integers),
+        "joined": float(joined),
+        "shifts": float(shifts),
         "products": float(products),
         "short_products": float(short),
         "divisions": divisions[0],
@@ -158,12 +158,6 @@ def _sum_of(n: Mapping[str, float], kinds: Sequence[str]) -> float:
 def _fused(n: Mapping[str, float]) -> float:
     """Return the additions and products of reals, with one of each as one instruction."""
     return float(_sum_of(n, ("add", "mul", "fused")) - min(n.get("add", 0), n.get("mul", 0)))
-
-
-def _with_sum(classes: Mapping[str, Any], bits: str) -> float:
-    """Return the integer additions that are one instruction with a product."""
-    n = classes.get(bits, {})
-    return float(min(_sum_of(n, ("mul", "mul24")), n.get("add", 0)))
 
 
 def _joined(classes: Mapping[str, Any]) -> float:
@@ -313,8 +307,7 @@ def _issued(counts: Mapping[str, float]) -> float:
     single = counts["operations_real"] - (SPECIAL_COST - 1) * counts["fast"]
     single = max(single, SPECIAL_COST * counts["special"])
     of_reals = single + counts["operations_fp64"] + counts["operations_fp16"] / _MOST_PACKED
-    joined = (1 - JOINED_INTEGERS) * counts["integers"]
-    others = counts["operations"] - joined + PRODUCT_COST * counts["products"]
+    others = counts["operations"] - counts["joined"] + PRODUCT_COST * counts["products"]
     divisions = (counts[name] for name in ("divisions", "invariant_divisions", "long_divisions"))
     return of_reals + others + division_instructions(*divisions, product_cost=PRODUCT_COST)
 

@@ -2,9 +2,6 @@
 
 A kind is a path such as ``fp32.add`` or ``loads.global.4``. Each instruction has exactly one.
 
-Integer operations for addresses and loops only are ``indexing``: a device's compiler folds most of them into
-addresses, replaces products by sums from one iteration to the next, and unrolls loops.
-
 The costs of one execution of each basic block are sums of kinds, and of classes of the instruction mix.
 Instructions and accesses are not counted during execution: the cost of a block is constant, and is multiplied
 by its executions afterwards. Executions follow from the few counted edges.
@@ -13,12 +10,11 @@ by its executions afterwards. Executions follow from the few counted edges.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from typing import Any
 
 from crosscast.characterization import ir
 from crosscast.characterization.engine.layout import OTHER, BlockCosts
-from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.accesses import (
     MemoryAccess,
     PointerClass,
@@ -43,16 +39,16 @@ def _by_name(groups: Mapping[str, str]) -> dict[str, str]:
     return {name: kind for kind, names in groups.items() for name in names.split()}
 
 
-_INTEGER_DIVISIONS = ("udiv", "sdiv", "urem", "srem")
+INTEGER_DIVISIONS = ("udiv", "sdiv", "urem", "srem")
 _INTEGER = _by_name(
     {
-        "add": "add sub and or xor shl lshr ashr fshl fshr cc_funnel_lc cc_funnel_rc cc_byte_perm cc_sad "
-        "cc_vabsdiffu4 cc_vsadu4 cc_dp4a cc_dp2a_lo cc_dp2a_hi",
+        "add": "add sub and or xor cc_byte_perm cc_sad cc_vabsdiffu4 cc_vsadu4 cc_dp4a cc_dp2a_lo cc_dp2a_hi",
+        "shift": "shl lshr ashr fshl fshr rotate cc_funnel_lc cc_funnel_rc",
         "mul": "mul mul_hi umul_with_overflow smul_with_overflow",
         "mul24": "mul24",
         "fused": "mad_hi mad_sat",
         "fused24": "mad24",
-        "div": " ".join(_INTEGER_DIVISIONS),
+        "div": " ".join(INTEGER_DIVISIONS),
         "compare": "icmp any all",
         "select": "select bitselect",
     }
@@ -96,17 +92,6 @@ _OPCODES = _by_name(
         "fences": "fence",
     }
 )
-INDEXING = "indexing"
-"""Prefix of the kinds of integer operations for addresses and loops only."""
-_MAY_INDEX = frozenset("add sub mul shl lshr ashr and or xor select icmp sext zext trunc phi freeze".split())
-_INDEXING_CALLS = frozenset("mul24 mad24 min max umin umax smin smax".split())
-_OF_OPERANDS = frozenset(
-    (*_INTEGER_DIVISIONS, *"add sub mul and or xor shl lshr ashr zext sext trunc".split())
-)
-_VALUES = ("%", "@")
-_CONSTANT = re.compile(r"-?\d+")
-_SHORT_BITS = 23  # And a sign
-_JOINED_ATOMICS = ("atomics.global", "atomics.generic")
 _CONVERSIONS = frozenset("zext sext fpext fptrunc fptoui fptosi uitofp sitofp".split())
 _CALLS = _by_name(
     {
@@ -124,7 +109,7 @@ _RELAXED = re.compile(
 _HAVE_FAST = frozenset("div sqrt rsqrt exp log sin cos pow".split())
 _BITS = {"half": "fp16", "bfloat": "fp16", "float": "fp32", "double": "fp64"}
 _REALS = re.compile(r"(?:<\d+ x )?(half|bfloat|float|double)\b")
-_INTEGERS = re.compile(r"(?:<\d+ x )?i(\d+)\b")
+INTEGERS = re.compile(r"(?:<\d+ x )?i(\d+)\b")
 _WIDTH = re.compile(r"<(\d+) x ")
 
 
@@ -159,159 +144,6 @@ def _kind(instruction: ir.Instruction, classes: PointerClasses, sizes: Mapping[s
     if opcode in ("icmp", "fcmp", "select"):
         del types[:-1]  # the type of the operands
     return _relaxed(_operation(opcode, types), instruction)
-
-
-def mark_indexing(function: ir.Function) -> None:
-    """Set the kind of integer operations of a flattened kernel for addresses and loops only.
-
-    These are computed from ids, arguments and constants, not from loaded values, and used by addresses, by
-    the exits of loops, and by each other.
-    """
-    flow = function.flow
-    inside = graph.innermost(graph.find_loops(flow))
-    exits = {
-        label
-        for label, loop in inside.items()
-        if len(set(flow[label])) > 1 and not loop.blocks.issuperset(flow[label])
-    }
-    definitions = {i.result: i for i in function.instructions() if i.result}
-    ids = {name for name, i in definitions.items() if called_builtin(i) in graph.IDENTITIES}
-    chosen = {name for name, i in definitions.items() if _may_index(i)}
-    users: dict[str, set[str]] = {name: set() for name in chosen}
-    for label, block in function.blocks.items():
-        for i in block.instructions:
-            if i.opcode == "getelementptr" or (i is block.terminator and label in exits):
-                continue
-            for name in i.uses() & chosen:
-                users[name].add(i.result or "")
-    computed = definitions.keys() - ids
-    sources = {name: definitions[name].uses() & computed for name in chosen}
-    results: dict[str, set[str]] = {}
-    for name, of_name in sources.items():
-        for source in of_name:
-            results.setdefault(source, set()).add(name)
-    # Twice, as an index that is also a value makes no values of the addresses computed from it.
-    _keep_within(chosen, sources, results)
-    _keep_within(chosen, users, sources)
-    for name in chosen:
-        instruction = definitions[name]
-        kind, elements = instruction.kind
-        if kind.startswith(("int", "conversions")):
-            instruction.kind = f"{INDEXING}.{kind}", elements
-    for label in exits:
-        branch = function.blocks[label].terminator
-        if branch.opcode == "br" and branch.uses() <= chosen:
-            branch.kind = f"{INDEXING}.{branch.kind[0]}", 1
-
-
-def mark_divisions(function: ir.Function) -> None:
-    """Set the kind of divisions of integers by a divisor that is no constant.
-
-    Compilers divide by constants with a product and shifts. GPUs have no instruction for the others, but
-    begin with the divisor's reciprocal, once for a loop that does not change it. A division that repeats
-    another, of its block or in each iteration, is free.
-    """
-    if not any(map(_divides_by_variable, function.instructions())):
-        return
-    inside = graph.innermost(graph.find_loops(function.flow))
-    computed_in = {i.result: label for label, block in function.blocks.items() for i in block.instructions}
-    same = _equal_values(function)
-    for label, block in function.blocks.items():
-        loop = inside[label].blocks if label in inside else frozenset()
-        done: set[str] = set()
-        for i in filter(_divides_by_variable, block.instructions):
-            dividend_changes, divisor_changes = (computed_in.get(each.value) in loop for each in i.operands)
-            value = same[i.result or ""]
-            kind, elements = i.kind
-            if value in done or (loop and not dividend_changes and not divisor_changes):
-                i.kind = FREE, 1
-            else:
-                i.kind = f"{kind}_by_{'variable' if divisor_changes or not loop else 'invariant'}", elements
-            done.add(value)
-
-
-def mark_short_products(function: ir.Function) -> None:
-    """Set the kind of products of 32 bits of which the code shows that both factors have 24 bits at most.
-
-    AMD's compiler looks for these, as GPUs of AMD have a faster instruction for them (LLVM,
-    AMDGPUCodeGenPrepare).
-    """
-    products = [i for i in function.instructions() if i.opcode == "mul" and i.kind[0] == "int32.mul"]
-    if not products:
-        return
-    definitions = {i.result: i for i in function.instructions() if i.result}
-    for i in products:
-        if all(_is_short(operand.value, definitions) for operand in i.operands):
-            i.kind = "int32.mul24", i.kind[1]
-
-
-def _is_short(value: str, definitions: Mapping[str, ir.Instruction]) -> bool:
-    if _CONSTANT.fullmatch(value):
-        return abs(int(value)) < 1 << _SHORT_BITS
-    i = definitions.get(value)
-    if i is None:
-        return False
-    values = [operand.value for operand in i.operands]
-    constant = int(values[1]) if len(values) > 1 and _CONSTANT.fullmatch(values[1]) else -1
-    match i.opcode:
-        case "zext" | "sext":
-            source = _INTEGERS.match(i.operands[0].type)
-            return source is not None and int(source[1]) <= 16
-        case "trunc":
-            return _is_short(values[0], definitions)
-        case "and":
-            return 0 <= constant < 1 << _SHORT_BITS
-        case "lshr":
-            return constant >= 32 - _SHORT_BITS
-    return called_builtin(i) in ("get_local_id", "get_local_size")
-
-
-def _divides_by_variable(instruction: ir.Instruction) -> bool:
-    return instruction.opcode in _INTEGER_DIVISIONS and instruction.operands[1].value.startswith(_VALUES)
-
-
-def _equal_values(function: ir.Function) -> dict[str, str]:
-    """Map integers computed alike from ids, and from equal values, to the first of them."""
-    same: dict[str, str] = {}
-    first: dict[tuple[str, ...], str] = {}
-    for i in function.instructions():
-        name = called_builtin(i) or i.opcode
-        if i.result and (name in graph.IDENTITIES or name in _OF_OPERANDS):
-            operands = (same.get(operand.value, operand.value) for operand in i.operands)
-            same[i.result] = first.setdefault((name, i.type, *operands), i.result)
-    return same
-
-
-def mark_uniform_atomics(function: ir.Function) -> None:
-    """Set the kind of atomics on integers whose address is the same for all work-items of a group.
-
-    Compilers for GPUs replace those of a sub-group by one (Nvidia's since CUDA 9, AMD's since LLVM 8).
-    """
-    atomics = [i for i in function.instructions() if i.kind[0] in _JOINED_ATOMICS]
-    if not atomics:
-        return
-    flow = function.flow
-    values = graph.find_uniform(function.blocks, flow, [p.name for p in function.parameters]).values
-    for i in atomics:
-        if all(access.pointer in values or access.pointer.startswith("@") for access in i.accesses):
-            i.kind = f"{i.kind[0]}_uniform", i.kind[1]
-
-
-def _keep_within(chosen: set[str], needs: Mapping[str, Set[str]], affected: Mapping[str, Set[str]]) -> None:
-    """Remove names until all that each needs is chosen; without one, those it affects are looked at again."""
-    pending = [*chosen]
-    while pending:
-        name = pending.pop()
-        if name in chosen and not needs[name] <= chosen:
-            chosen.remove(name)
-            pending += affected.get(name, ())
-
-
-def _may_index(instruction: ir.Instruction) -> bool:
-    if not _INTEGERS.fullmatch(instruction.type):
-        return False
-    name = called_builtin(instruction) or instruction.callee.removeprefix("llvm.").split(".")[0]
-    return instruction.opcode in _MAY_INDEX or name in _INDEXING_CALLS
 
 
 def _elements(instruction: ir.Instruction) -> int:
@@ -413,7 +245,7 @@ def _operation(name: str, types: list[str]) -> str:
     for type_ in types:
         if "ptr" in type_:
             return f"int{32 if address_space(type_) == 3 else 64}.{_INTEGER.get(name, 'add')}"
-        if (integer := _INTEGERS.match(type_)) and type_ != "i1":
+        if (integer := INTEGERS.match(type_)) and type_ != "i1":
             bits = int(integer[1])
             # A single bit is a predicate, which counts as 32 bits.
             size = 32 if bits == 1 else 16 if bits <= 16 else 32 if bits <= 32 else 64
@@ -425,7 +257,7 @@ def value_bytes(type_: str) -> int:
     """Return the bytes of a value: of a vector's elements, 4 of a pointer to local memory, 8 of others."""
     if match := _WIDTH.match(type_):
         return int(match[1]) * value_bytes(type_[match.end() : -1])
-    if integer := _INTEGERS.fullmatch(type_):
+    if integer := INTEGERS.fullmatch(type_):
         return -(-int(integer[1]) // 8)
     if type_.startswith("ptr"):
         return 4 if address_space(type_) == 3 else 8

@@ -27,10 +27,11 @@ from crosscast.characterization.instrumentation.builtin_calls import is_barrier
 from crosscast.characterization.instrumentation.code import Code, InstrumentationOptions, Names, Scopes
 from crosscast.characterization.instrumentation.dependence_path import Dependences
 from crosscast.characterization.instrumentation.inline import copy_structure
-from crosscast.characterization.instrumentation.instruction_kinds import (
-    kind_of,
+from crosscast.characterization.instrumentation.instruction_kinds import kind_of
+from crosscast.characterization.instrumentation.marks import (
     mark_divisions,
     mark_indexing,
+    mark_joined,
     mark_short_products,
     mark_uniform_atomics,
 )
@@ -309,6 +310,7 @@ def make_plan(module: ir.Module, function: ir.Function, options: Instrumentation
     mark_indexing(function)
     mark_divisions(function)
     mark_short_products(function)
+    mark_joined(function)
     mark_uniform_atomics(function)
     sums = LinearForms(function, sizes)
     mark_local_loads(sums)

@@ -85,7 +85,8 @@ def _real(work: Work, sheets: Sheets) -> Reals:
 
 def _issued(work: Work, sheets: Sheets) -> Reals:
     """All other instructions but divisions, ``(n, d)``."""
-    return np.maximum(work.operations + work.products * sheets.product, work.integers / sheets.integers)
+    issued: Reals = work.operations + work.products * sheets.product
+    return issued
 
 
 def _straight_clocks(work: Work, on: Occupancy) -> Reals:

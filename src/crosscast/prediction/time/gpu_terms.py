@@ -8,7 +8,7 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.devices.architectures import Sheets
-from crosscast.devices.launch_work import JOINED_INTEGERS, OF_INVARIANT, SPECIAL_COST
+from crosscast.devices.launch_work import OF_INVARIANT, SPECIAL_COST
 from crosscast.prediction.time.occupancy import Occupancy, bytes_behind
 from crosscast.prediction.time.work import EVEN_CHANNELS, IRREGULAR, Work
 
@@ -123,14 +123,15 @@ def _real(work: Work, sheets: Sheets) -> Reals:
 def _issued(work: Work, sheets: Sheets) -> Reals:
     """All other instructions, ``(n, d)``.
 
-    GPUs join two sums, or logic of three values, and have fewer lanes for integers than for reals, or others.
+    Many GPUs add three values and do logic of three, and some have fewer lanes for integers, or others.
     The rate of integer products over single precision is as measured on a device or its siblings; AMD's GPUs
     compute short ones at that of sums. What neighbours load from one address of constant memory is an
     operand.
     """
-    integers = work.integers * JOINED_INTEGERS
+    joined = work.joined * sheets.joined
+    integers = work.integers + joined + work.shifts * sheets.shift
     products = work.products * sheets.product - work.short_products * (sheets.product - sheets.short_product)
-    usual = np.maximum(work.operations - work.integers - work.operands, 0.0) + integers
+    usual = np.maximum(work.operations - work.joined - work.operands, 0.0) + joined
     divisions = (work.divisions + OF_INVARIANT * work.invariant_divisions) * sheets.division
     issued = usual + products + divisions + work.long_divisions * sheets.long_division
     return np.maximum(np.maximum(issued / sheets.issue, integers / sheets.integers), products)

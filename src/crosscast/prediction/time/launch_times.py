@@ -243,7 +243,7 @@ def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     distinct = np.where(work.exact, 1.0, _SURELY) * work.distinct
     moved = np.where(distinct > _KEPT * sheets.last_cache, distinct, 0.0)
     # Compilers join some sums and logic of integers, and leave some out.
-    computed = np.maximum(work.floating, work.exact * _SURELY_INTEGERS * work.integers)
+    computed = np.maximum(work.floating, work.exact * _SURELY_INTEGERS * (work.integers + work.shifts))
     computed = np.maximum(computed, work.floating_fp64 / sheets.fp64)
     operations = computed / (sheets.rate * sheets.lanes * _FASTER)
     # Data sheets give the bandwidth to a few percent; the best of short runs is less exact.

@@ -63,7 +63,9 @@ class Work:
     library: Reals  # Functions in `operations_real` that CPUs have no instruction for, such as exp
     library_fp64: Reals  # The same of double precision
     operations: Reals  # All others except double precision: integers, accesses, control
-    integers: Reals  # Of these, sums, logic and shifts of integers
+    integers: Reals  # Of these, sums and logic of integers, with those of 64 bits as two
+    joined: Reals  # Likewise, of which the next instruction of many GPUs takes the operands
+    shifts: Reals  # Likewise
     products: Reals  # Of integers, which many devices compute in several steps
     short_products: Reals  # Of these, products of 24 bits at most
     channel_share: Reals  # Chance that two lines are in one of 16 memory channels
