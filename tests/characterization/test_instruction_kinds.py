@@ -55,7 +55,10 @@ OPERATIONS = [
     ("v[i] = exp(v[i]);", "fp32", "exp", 4),
     ("a[i] = dot(v[i], v[i]);", "fp32", "other", 4),
     ("b[i] = b[i] ^ 5;", "int32", "add", 1),
+    ("b[i] = b[i] << (int)a[i];", "int32", "shift", 1),
+    ("b[i] = rotate(b[i], 7);", "int32", "shift", 1),
     ("b[i] = b[i] * b[i];", "int32", "mul", 1),
+    ("b[i] = b[i] * b[i] + (int)a[i];", "int32", "fused", 1),
     ("b[i] = mul24(b[i], b[i]);", "int32", "mul24", 1),
     ("b[i] = mad24(b[i], b[i], 5);", "int32", "fused24", 1),
     ("b[i] = ((global uchar *)a)[i] * ((global short *)v)[i];", "int32", "mul24", 1),
@@ -111,6 +114,29 @@ LOOP = "for (int j = 0; j < 9; j++) { %s }"
 def test_divisions_are_by_what_the_divisor_is(body: str, expected: dict[str, int]) -> None:
     divisions = {kind: n for kind, n in instructions(body)["int32"].items() if kind.startswith("div")}
     assert divisions == {kind: n * ITEMS for kind, n in expected.items()}
+
+
+X, Y, Z, U = (f"{array}[i]" for array in ("b", "(int)a", "(int)d", "(int)c"))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (f"{X} + {Y} + {Z}", {"add": 1, "joined": 1}),
+        (f"{X} - {Y} + {Z} - {U}", {"add": 2, "joined": 1}),
+        (f"({X} & {Y}) | (~{X} & {Z})", {"add": 1, "joined": 3}),
+        (f"{X} ^ {Y} ^ {Z} ^ {U}", {"add": 2, "joined": 1}),
+        (f"({X} ^ {Y}) + {Z}", {"add": 2}),
+        (f"({X} << 3) + {Y}", {"add": 1, "joined": 1}),
+        (f"{X} * {Y} + {Z} + {U}", {"fused": 1, "add": 1}),
+        (f"(b[i + 1] = {X} + {Y}) + {Z}", {"add": 2}),
+    ],
+)
+def test_what_one_instruction_does_with_the_next_is_joined(value: str, expected: dict[str, int]) -> None:
+    found = instructions(f"if (i < 8) b[i] = {value};")["int32"]
+    assert {kind: n for kind, n in found.items() if kind != "compare"} == {
+        kind: n * 8 for kind, n in expected.items()
+    }
 
 
 def test_loads_and_stores_are_by_space_and_width() -> None:

@@ -122,6 +122,8 @@ _OF_SUB_GROUPS = (
     ("local_wavefronts_32_banks", "local memory: most words in one of 32 banks, added up"),
     ("instructions_without_phi", "executed instructions, phis left out"),
     ("sub_group_instructions_without_phi", "most executions of each by one work-item, added up"),
+    ("sub_group_fp32", "the same of those on real numbers of 16 and 32 bits, by element"),
+    ("sub_group_fp64", "the same of those on 64 bits, with conversions"),
     ("atomic_conflicts", "most work-items of an atomic at one address, added up"),
     ("atomic_accesses", "atomics of global memory, which are among the writes"),
     ("same_address_read", "other reads at one address for all work-items"),

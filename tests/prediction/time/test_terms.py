@@ -386,12 +386,33 @@ def test_what_neighbours_load_from_constant_memory_are_operands_on_gpus() -> Non
 
 
 def test_units_with_lanes_of_their_own_for_integers_issue_two_instructions_a_clock() -> None:
-    other = {"products": 0.0, "divisions": 0.0, "operations": 4e9, "integers": 2e9 / 0.7}
-    sums = launch_of(**(other | {"operations": 4e9 + 2e9 / 0.7}))
+    sums = launch_of(products=0.0, divisions=0.0, operations=6e9, integers=2e9)
     for key, clocks in (("v100-pcie", 6e9 / 2), ("rtx2080ti", 6e9 / 2), ("gtx1080", 6e9)):
         (device,), sheets = named(key), sheets_of(named(key))
         slots = sheets.units * sheets.clock * sheets.lanes
         assert term("issue", sums, [device]) == pytest.approx(clocks / slots, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("device", "joined", "shifts"),
+    [("gtx1080", 0, 2), ("rtx3090", 0, 2), ("rtx2080ti", 0, 1), ("k40m", 1.2, 3), ("rx6800xt", 0, 1)],
+)
+def test_what_is_joined_and_shifts_take_the_lanes_of_the_architecture(
+    device: str, joined: float, shifts: float
+) -> None:
+    # Clocks of a lane of single precision, beside as many sums; Turing issues two instructions a clock.
+    (found,), none = named(device), dict.fromkeys(("products", "divisions"), 0.0)
+    sums, with_joined, with_shifts = (
+        term("issue", launch_of(**none, **each), [found]).item()
+        for each in (
+            {"operations": 1e9, "integers": 1e9},
+            {"operations": 2e9, "integers": 1e9, "joined": 1e9},
+            {"operations": 2e9, "integers": 1e9, "shifts": 1e9},
+        )
+    )
+    a_sum = {"rtx3090": 2, "k40m": 1.2}.get(device, 1)
+    assert (with_joined / sums - 1) * a_sum == pytest.approx(joined, abs=0.01)
+    assert (with_shifts / sums - 1) * a_sum == pytest.approx(shifts, abs=0.01)
 
 
 def test_a_unit_for_functions_works_beside_the_others_but_on_gcn() -> None:
@@ -407,7 +428,7 @@ def test_a_unit_for_functions_works_beside_the_others_but_on_gcn() -> None:
 
 
 def test_short_products_take_a_clock_on_amd_and_are_products_elsewhere() -> None:
-    none = dict.fromkeys(("operations", "integers", "divisions", "invariant_divisions"), 0.0)
+    none = dict.fromkeys(("operations", "divisions", "invariant_divisions"), 0.0)
     devices = named("hawaii-r9-290x", "gtx1080")
     long, short = (
         term("issue", launch_of(**none, products=1e9, short_products=part), devices)[0] for part in (0, 1e9)

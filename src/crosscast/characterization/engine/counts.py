@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from crosscast.characterization.engine.layout import (
     CONSTANTS,
+    SUB_GROUP_INSTRUCTIONS,
     BlockCosts,
     ResultLayout,
     SubGroupLayout,
@@ -39,7 +40,7 @@ _SPACES = ("global", "constant", "local")
 COUNTED = (
     *("accesses_read", "accesses_write", "sectors_32_read", "sectors_32_write", "lines_64_read"),
     *("lines_64_write", "lines_128_read", "lines_128_write", "local_wavefronts_32_banks"),
-    *("instructions_without_phi", "sub_group_instructions_without_phi", "atomic_conflicts"),
+    *("instructions_without_phi", "atomic_conflicts", *SUB_GROUP_INSTRUCTIONS),
     "atomic_accesses",
     "same_address_read",
     "sectors_32_read_only",
@@ -134,11 +135,12 @@ class SubGroupCounts:
             entries = self.entries[number * alike :][:alike]
             if alike and not any(self.entries):  # one segment, which all run, is not counted by group
                 entries = [sub_groups[number]]
-            executed = sum(w * n for w, n in zip(layout.weights, entries, strict=True))
-            sums = self.forms[number * forms :][:forms]
-            executed += sum(f.weight * n for f, n in zip(layout.forms, sums, strict=True))
             counts["instructions_without_phi"] = instructions
-            counts["sub_group_instructions_without_phi"] = executed
+            weights = [*layout.weights, *(form.weights for form in layout.forms)]
+            executions = [*entries, *self.forms[number * forms :][:forms]]
+            for of_each, times in zip(weights, executions, strict=True):
+                for name, weight in zip(SUB_GROUP_INSTRUCTIONS, of_each, strict=True):
+                    counts[name] += weight * times
             by_width[str(width)] = counts
         return by_width
 

@@ -217,12 +217,20 @@ class Recorded(NamedTuple):
     order: int  # Position in the segment
 
 
+SUB_GROUP_INSTRUCTIONS: Mapping[str, tuple[str, ...]] = {
+    "sub_group_instructions_without_phi": (),
+    "sub_group_fp32": ("fp16.", "fp32."),
+    "sub_group_fp64": ("fp64.", "conversions.fp64"),
+}
+"""Instructions that sub-groups execute, and how the kinds of those begin that are of one unit, by element."""
+
+
 @dataclass(frozen=True)
 class Form:
     """Executions of blocks that differ between work-items: a sum of columns."""
 
     terms: tuple[tuple[int, int], ...]  # Column and coefficient
-    weight: int  # Instructions of one execution
+    weights: Sequence[int]  # What `SUB_GROUP_INSTRUCTIONS` are of one execution
 
 
 @dataclass(frozen=True)
@@ -237,9 +245,9 @@ class SubGroupLayout:
     # For each counter: its column if work-items differ, or else its index among those counted once a group
     columns: Mapping[int, int] = field(default_factory=dict)
     alike: Mapping[int, int] = field(default_factory=dict)
-    forms: Sequence[Form] = ()  # The first one is of all instructions, with weight 0
-    # By index among those counted once a group: instructions without phis, and with them
-    weights: Sequence[int] = ()
+    forms: Sequence[Form] = ()  # The first one is of all instructions, without weights
+    # By index among those counted once a group: what `SUB_GROUP_INSTRUCTIONS` are, and all instructions
+    weights: Sequence[Sequence[int]] = ()
     totals: Sequence[int] = ()
 
 

@@ -12,11 +12,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+import numpy.typing as npt
+
 from crosscast.characterization import ir
 from crosscast.characterization.builtins.declarations import parse
 from crosscast.characterization.engine.layout import (
     CONSTANTS,
     MAX_ITEMS,
+    SUB_GROUP_INSTRUCTIONS,
     AccessSite,
     BlockCosts,
     Form,
@@ -104,6 +108,15 @@ def _is_global(access: MemoryAccess) -> bool:
     return address_space(access.pointer_type) == _GLOBAL
 
 
+def _weights(block: BlockCosts) -> npt.NDArray[np.int64]:
+    """Return what `SUB_GROUP_INSTRUCTIONS` are of one execution of a block."""
+    _, *units = SUB_GROUP_INSTRUCTIONS.values()
+    of_units = [
+        sum(width * n for (kind, width), n in block.kinds.items() if kind.startswith(unit)) for unit in units
+    ]
+    return np.array([block.instructions - block.opcodes["phi"], *of_units])
+
+
 @dataclass
 class Recording:
     """Records of segments for sub-groups: addresses at sites, and counts by work-item."""
@@ -120,28 +133,30 @@ class Recording:
 
     def layout(self, blocks: Iterable[BlockCosts]) -> SubGroupLayout:
         """Compute executions of blocks as sums of counters; copies of a block in several segments are one."""
-        sums: dict[tuple[tuple[int, int], ...], int] = {}
+        none = np.zeros(len(SUB_GROUP_INSTRUCTIONS), np.int64)
+        sums: dict[tuple[tuple[int, int], ...], npt.NDArray[np.int64]] = {}
         total: Counter[int] = Counter()
-        weights, totals = [0] * len(self.alike), [0] * len(self.alike)
+        weights, totals = [none] * len(self.alike), [0] * len(self.alike)
         by_label: dict[str, list[BlockCosts]] = {}
         for block in blocks:
             by_label.setdefault(block.label, []).append(block)
         for copies in by_label.values():
             instructions = copies[0].instructions
-            weight = instructions - copies[0].opcodes["phi"]
+            weight = _weights(copies[0])
             terms: Counter[int] = Counter()
             for counter, sign in (each for copy in copies for each in copy.executions.items()):
                 if (index := self.alike.get(counter)) is not None:
-                    weights[index] += sign * weight
+                    weights[index] = weights[index] + sign * weight
                     totals[index] += sign * instructions
                 else:
                     terms[self.columns[counter]] += sign
             key = tuple(sorted((column, sign) for column, sign in terms.items() if sign))
             if key:
-                sums[key] = sums.get(key, 0) + weight
+                sums[key] = sums.get(key, none) + weight
             for column, sign in terms.items():
                 total[column] += sign * instructions
-        forms = [Form(tuple(sorted(total.items())), 0), *(Form(*item) for item in sums.items())]
+        forms = [Form(terms, weight.tolist()) for terms, weight in sums.items()]
+        forms.insert(0, Form(tuple(sorted(total.items())), none.tolist()))
         return SubGroupLayout(
             sites=self.sites,
             recorded=self.recorded,
@@ -151,7 +166,7 @@ class Recording:
             columns=self.columns,
             alike=self.alike,
             forms=forms if sums else [],
-            weights=weights,
+            weights=[weight.tolist() for weight in weights],
             totals=totals,
         )
 

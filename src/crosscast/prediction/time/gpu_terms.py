@@ -61,7 +61,7 @@ def gpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
     side = sheets.side
     on = Occupancy.of(work, sheets, resident_groups(work, sheets))
     busy_rate = on.busy * sheets.clock / on.tail
-    slots = busy_rate * sheets.lanes * np.maximum(work.utilization, 1e-3)[:, side] / _long_code(work)
+    slots = busy_rate * sheets.lanes / _long_code(work)
     bytes_of = _traffic(work, sheets, on)
     spilled_bytes, saved_loads = _registers(work, sheets)
     chain_clocks, stall_clocks = _of_item(work, sheets, bytes_of, on)
@@ -72,7 +72,7 @@ def gpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
         "launch": sheets.launch_s,
         "start": sheets.start_s,
         "arithmetic": _real(work, sheets) / slots,
-        "issue": _issued(work, sheets) / slots,
+        "issue": _issued(work, sheets) / (slots * work.utilization[:, side]),
         "local": work.local_wavefronts[:, side] * (1.0 - saved_loads) / busy_rate,
         "l1": _line_clocks(work, sheets, bytes_of) / busy_rate,
         # Where memory has a larger cache, it gives what is behind the second.
@@ -104,7 +104,7 @@ def resident_groups(work: Work, sheets: Sheets) -> Reals:
 
 
 def _real(work: Work, sheets: Sheets) -> Reals:
-    """Operations on reals, in those of single precision, ``(n, d)``.
+    """Operations on reals, in those of single precision and by all work-items of sub-groups, ``(n, d)``.
 
     Where conversions of doubles have no unit of their own, they take that of doubles (NVIDIA, CUDA C++
     Programming Guide, table of arithmetic throughput). A unit for transcendental functions works beside the
@@ -116,8 +116,10 @@ def _real(work: Work, sheets: Sheets) -> Reals:
         work.operations_real + work.special * np.maximum(sheets.special - SPECIAL_COST, 0.0),
         beside,
     )
-    real = single + work.operations_fp64 / sheets.fp64 + work.operations_fp16 / sheets.fp16
-    return real + work.conversions_fp64 * sheets.conversion
+    real = (single + work.operations_fp16 / sheets.fp16) / work.real_utilization[:, sheets.side]
+    doubles = work.operations_fp64 / sheets.fp64 + work.conversions_fp64 * sheets.conversion
+    summed: Reals = real + doubles / work.double_utilization[:, sheets.side]
+    return summed
 
 
 def _issued(work: Work, sheets: Sheets) -> Reals:

@@ -79,6 +79,8 @@ class Work:
     floating_fp64: Reals  # The same of double precision
     texels: Reals  # Fetches from images, of 8 bytes at most
     utilization: Reals  # `(n, 2)` Share of a sub-group's work-items that take part in its instructions
+    real_utilization: Reals  # `(n, 2)` In those on real numbers of 16 and 32 bits
+    double_utilization: Reals  # `(n, 2)` In those on 64 bits, and conversions of these
     accesses: Reals  # `(n, 2)` Instructions of sub-groups that access global memory
     sectors: Reals  # `(n, 2)` Bytes of the sectors of 32 bytes that these touch, or of lines of 64 bytes
     same_address: Reals  # `(n, 2)` Of these, reads of one buffer at an address that all work-items share
@@ -155,7 +157,8 @@ class Work:
 
 
 _BY_WIDTH = (
-    *("sub_groups", "saved_loads", "utilization", "accesses", "sectors", "same_address", "lines"),
+    *("sub_groups", "saved_loads", "utilization", "real_utilization", "double_utilization"),
+    *("accesses", "sectors", "same_address", "lines"),
     *("local_wavefronts", "atomics", "local_atomics", "global_atomics", "turns", "mean_longest"),
 )
 _TABLES = ("behind", "traits")
@@ -265,14 +268,7 @@ def _of(
         "local_stores": total_of(classes.get("stores", {}).get("local", 0)) / items,
         "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
         "operands": _operands(classes, neighbours["uniform"]),
-        "utilization": [
-            min(
-                1.0,
-                max(side["instructions_without_phi"], 1)
-                / max(side["sub_group_instructions_without_phi"] * width, 1),
-            )
-            for width, side in zip(SUB_GROUPS, sides, strict=True)
-        ],
+        **_of_lanes(classes, sides),
         "mean_longest": [
             _mean_longest(side, total, longest, of_width)
             for side, of_width in zip(sides, sub_groups, strict=True)
@@ -330,6 +326,33 @@ def _of_accesses(sides: Sequence[Mapping[str, int]], images: tuple[float, float]
         "local_wavefronts": [float(side["local_wavefronts_32_banks"]) for side in sides],
         "texels": texels,
     }
+
+
+def _of_lanes(
+    classes: Mapping[str, Any], sides: Sequence[Mapping[str, int]]
+) -> Mapping[str, Sequence[float]]:
+    """Shares of the work-items of sub-groups that take part in all instructions, and in those of units."""
+    reals = total_of(classes.get("fp16", 0)) + total_of(classes.get("fp32", 0))
+    doubles = total_of(classes.get("fp64", 0)) + classes.get("conversions", {}).get("fp64", 0)
+
+    def share(of_items: float, of_sub_groups: float, width: int) -> float:
+        return min(1.0, max(of_items, 1.0) / max(of_sub_groups * width, 1.0))
+
+    utilization = [
+        share(side["instructions_without_phi"], side["sub_group_instructions_without_phi"], width)
+        for width, side in zip(SUB_GROUPS, sides, strict=True)
+    ]
+    of_units = {
+        name: [
+            share(items, side[counted], width) if side.get(counted) else usual
+            for width, side, usual in zip(SUB_GROUPS, sides, utilization, strict=True)
+        ]
+        for name, items, counted in (
+            ("real_utilization", reals, "sub_group_fp32"),
+            ("double_utilization", doubles, "sub_group_fp64"),
+        )
+    }
+    return {"utilization": utilization, **of_units}
 
 
 _NO_ATOMICS: Mapping[str, object] = {
@@ -575,7 +598,7 @@ def _estimated(
     return {
         # Half of the instructions of the intermediate representation compute addresses or are free.
         **operation_counts({}, 0.5 * total),
-        "utilization": shares,
+        **dict.fromkeys(("utilization", "real_utilization", "double_utilization"), shares),
         "accesses": [accesses / width / share for width, share in zip(SUB_GROUPS, shares, strict=True)],
         "same_address": [0.0, 0.0],
         "read_only": 0.0,
