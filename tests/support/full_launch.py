@@ -19,6 +19,8 @@ def _sub_groups(width: int) -> dict[str, int]:
         "local_wavefronts_32_banks": 60 * whole,
         "instructions_without_phi": 13_107_200,
         "sub_group_instructions_without_phi": 500 * whole,
+        "sub_group_fp32": 70 * whole,
+        "sub_group_fp64": whole,
         "atomic_conflicts": 12 * whole,
         "atomic_accesses": whole,
         "same_address_read": 3 * whole,

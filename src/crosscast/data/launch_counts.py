@@ -150,6 +150,8 @@ _KINDS = {
     "div": "divisions and remainders",
 }
 _OF_INTEGERS = {
+    "joined": "sums, logic and shifts that GPUs do in one instruction with the next",
+    "shift": "shifts",
     "div_by_variable": "divisions and remainders by divisors that are no constants",
     "div_by_invariant": "divisions and remainders by divisors that a loop does not change",
 }

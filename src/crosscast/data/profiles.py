@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from crosscast.data.table import Table, Upgrade
 
 
-VERSION = 9
+VERSION = 10
 """Version of the schema; it rises when a column changes its name, type or meaning."""
 
 _TIMES = {
@@ -57,6 +57,10 @@ _LATER_COUNTS = {
         f"instructions_int{bits}_div_by_{divisor}"
         for bits in (16, 32, 64)
         for divisor in ("variable", "invariant")
+    ),
+    10: (
+        *(f"sub_group_{width}_sub_group_fp{bits}" for width in (32, 64) for bits in (32, 64)),
+        *(f"instructions_int{bits}_{kind}" for bits in (16, 32, 64) for kind in ("joined", "shift")),
     ),
 }
 _NEW_IN: Mapping[int, Sequence[str]] = {

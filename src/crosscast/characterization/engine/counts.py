@@ -40,7 +40,7 @@ _SPACES = ("global", "constant", "local")
 COUNTED = (
     *("accesses_read", "accesses_write", "sectors_32_read", "sectors_32_write", "lines_64_read"),
     *("lines_64_write", "lines_128_read", "lines_128_write", "local_wavefronts_32_banks"),
-    *("instructions_without_phi", "atomic_conflicts", *SUB_GROUP_INSTRUCTIONS),
+    *("instructions_without_phi", *SUB_GROUP_INSTRUCTIONS, "atomic_conflicts"),
     "atomic_accesses",
     "same_address_read",
     "sectors_32_read_only",

@@ -96,7 +96,7 @@ def _straight_clocks(work: Work, on: Occupancy) -> Reals:
     """
     longest = 1.0 / on.waves
     clocks = np.where(work.item_loops, 0.0, work.path) + work.barriers * _BARRIER_CLOCKS
-    return clocks * (longest + (1.0 - longest) * work.mean_longest[:, :1])
+    return clocks * (longest + (1.0 - longest) * np.minimum(work.mean_longest[:, :1], 1.0))
 
 
 def _streamed(moved: Reals, work: Work, sheets: Sheets) -> Reals:

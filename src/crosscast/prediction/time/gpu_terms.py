@@ -195,7 +195,8 @@ def _of_item(work: Work, sheets: Sheets, bytes_of: _Traffic, on: Occupancy) -> t
 
     # The longest work-item is in one wave; the others have those of usual sub-groups.
     longest = 1.0 / on.waves
-    in_wave = longest + (1.0 - longest) * work.mean_longest[:, sheets.side]
+    usual = work.mean_longest[:, sheets.side]
+    in_wave = longest * np.maximum(usual, 1.0) + (1.0 - longest) * usual
     load = (
         sheets.l1_load
         + (sheets.l2_load - sheets.l1_load) * bytes_of.past_l1

@@ -121,7 +121,7 @@ class Work:
     alignment: Reals  # Bytes that divide the distances of its accesses on the way
     longest: Reals  # Instructions of the longest work-item
     mean: Reals  # Of the mean work-item, over these
-    mean_longest: Reals  # `(n, 2)` Of the longest work-item of a sub-group, on average, over these
+    mean_longest: Reals  # `(n, 2)` Of a sub-group, on average, over these
     barriers: Reals  # Of a work-item
     conditional: Reals  # Conditional branches of a work-item
     vectorizable: Reals  # Share of accesses in which neighbours access one element, or consecutive ones
@@ -528,13 +528,14 @@ def _images(
 
 
 def _mean_longest(side: Mapping[str, Any], total: float, longest: float, sub_groups: float) -> float:
-    """Instructions of the longest work-items of sub-groups, on average, over those of the longest of all.
+    """Instructions of sub-groups, on average, over those of the longest work-item.
 
-    Those of sub-groups are counted without phis, of which all work-items have the same share.
+    More than 1 where work-items go different ways, which a sub-group goes one after another. Those of
+    sub-groups are counted without phis, of which all work-items have the same share.
     """
     but_phis = side["instructions_without_phi"] / max(total, 1.0)
     mean = side["sub_group_instructions_without_phi"] / max(sub_groups, 1.0)
-    return float(min(mean / max(longest * but_phis, 1.0), 1.0))
+    return float(mean / max(longest * but_phis, 1.0))
 
 
 def _jumps(metrics: Mapping[str, MetricValue], of_items: Mapping[str, float], requested: float) -> float:
