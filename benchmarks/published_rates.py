@@ -35,7 +35,7 @@ _case = partial(Case, Path(__file__).with_suffix(".cu"))
 
 _HASHES = {"md5": ("md5", "uint"), "sha256": ("sha2<unsigned, 60>", "uint")}
 _HASHES["sha512"] = ("sha2<unsigned long long, 76>", "ulong")
-_CANDIDATES, _FIRSTS = 1 << 19, 8
+_CANDIDATES, _FIRSTS = 1 << 18, 32
 _HASH_RATES = {  # 10^9 a second, by hash
     "a100-pcie-40gb": (64.9, 9.4, 3.1),
     "arc-b580": (24.7, 1.3, 0.318),

@@ -43,7 +43,7 @@ _LIMIT_OF = {
 _TERMS = {
     "launch": ("the host's call, and its notification", "more work in a launch"),
     "start": ("starting and ending the kernel", "more work in a launch"),
-    "arithmetic": ("floating-point operations", "an algorithm with fewer operations"),
+    "arithmetic": ("operations on numbers", "an algorithm with fewer operations"),
     "issue": ("all other instructions", "unrolled loops and simpler addresses"),
     "local": ("passes through local memory", "keeping more in registers"),
     "l1": (

@@ -71,8 +71,8 @@ def gpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
     return {
         "launch": sheets.launch_s,
         "start": sheets.start_s,
-        "arithmetic": _real(work, sheets) / slots,
-        "issue": _issued(work, sheets) / (slots * work.utilization[:, side]),
+        "arithmetic": _computed(work, sheets) / slots,
+        "issue": _issued(work, sheets) / slots,
         "local": work.local_wavefronts[:, side] * (1.0 - saved_loads) / busy_rate,
         "l1": _line_clocks(work, sheets, bytes_of) / busy_rate,
         # Where memory has a larger cache, it gives what is behind the second.
@@ -122,21 +122,32 @@ def _real(work: Work, sheets: Sheets) -> Reals:
     return summed
 
 
+def _computed(work: Work, sheets: Sheets) -> Reals:
+    """Operations on reals and integers, ``(n, d)``, in the time of those of single precision.
+
+    Many GPUs add three values and do logic of three, and some have fewer lanes for integers, or others. The
+    rate of integer products over single precision is as measured on a device or its siblings; AMD's GPUs
+    compute short ones at that of sums.
+    """
+    sums = work.integers + work.joined * sheets.joined + work.shifts * sheets.shift
+    products = work.products * sheets.product - work.short_products * (sheets.product - sheets.short_product)
+    divisions = (work.divisions + OF_INVARIANT * work.invariant_divisions) * sheets.division
+    integers = sums + products + divisions + work.long_divisions * sheets.long_division
+    own_lanes = np.maximum(sums / sheets.integers, products) / work.utilization[:, sheets.side]
+    real = _real(work, sheets)
+    return np.maximum(
+        np.maximum(real, own_lanes), (real + integers / work.utilization[:, sheets.side]) / sheets.issue
+    )
+
+
 def _issued(work: Work, sheets: Sheets) -> Reals:
     """All other instructions, ``(n, d)``.
 
-    Many GPUs add three values and do logic of three, and some have fewer lanes for integers, or others.
-    The rate of integer products over single precision is as measured on a device or its siblings; AMD's GPUs
-    compute short ones at that of sums. What neighbours load from one address of constant memory is an
-    operand.
+    What neighbours load from one address of constant memory is an operand.
     """
-    joined = work.joined * sheets.joined
-    integers = work.integers + joined + work.shifts * sheets.shift
-    products = work.products * sheets.product - work.short_products * (sheets.product - sheets.short_product)
-    usual = np.maximum(work.operations - work.joined - work.operands, 0.0) + joined
-    divisions = (work.divisions + OF_INVARIANT * work.invariant_divisions) * sheets.division
-    issued = usual + products + divisions + work.long_divisions * sheets.long_division
-    return np.maximum(np.maximum(issued / sheets.issue, integers / sheets.integers), products)
+    others = work.operations - work.integers - work.joined - work.shifts - work.operands
+    issued: Reals = np.maximum(others, 0.0) / sheets.issue / work.utilization[:, sheets.side]
+    return issued
 
 
 class _Traffic(NamedTuple):

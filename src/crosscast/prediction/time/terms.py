@@ -36,7 +36,8 @@ TERMS = (
 
 - launch: from the host's call to the device's start, and from its end to the host's notification.
 - start: starting and ending a kernel on the device.
-- arithmetic: real operations at the rate of a unit's lanes, idle lanes too; doubles at their own rate.
+- arithmetic: real operations, and on GPUs those on integers but for addresses, at the rate of a unit's
+  lanes, idle lanes too; doubles, shifts and products of integers at their own.
 - issue: all other instructions of sub-groups at the rate of the lanes. On GPUs both take longer if thousands
   of instructions with accesses among them follow each other.
 - local: wavefronts of local memory, one a clock and unit, except loads whose values registers keep.
