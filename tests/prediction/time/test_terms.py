@@ -385,12 +385,12 @@ def test_what_neighbours_load_from_constant_memory_are_operands_on_gpus() -> Non
         assert (loaded > 2 * none).all()
 
 
-def test_units_with_lanes_of_their_own_for_integers_issue_two_instructions_a_clock() -> None:
-    sums = launch_of(products=0.0, divisions=0.0, operations=6e9, integers=2e9)
-    for key, clocks in (("v100-pcie", 6e9 / 2), ("rtx2080ti", 6e9 / 2), ("gtx1080", 6e9)):
+def test_units_with_lanes_of_their_own_for_integers_compute_them_beside_reals() -> None:
+    sums = launch_of(products=0.0, divisions=0.0, operations=2e9, integers=2e9, operations_real=3e9)
+    for key, clocks in (("v100-pcie", 3e9), ("rtx2080ti", 3e9), ("rtx3090", 5e9), ("gtx1080", 5e9)):
         (device,), sheets = named(key), sheets_of(named(key))
         slots = sheets.units * sheets.clock * sheets.lanes
-        assert term("issue", sums, [device]) == pytest.approx(clocks / slots, rel=0.01)
+        assert term("arithmetic", sums, [device]) == pytest.approx(clocks / slots, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -400,10 +400,10 @@ def test_units_with_lanes_of_their_own_for_integers_issue_two_instructions_a_clo
 def test_what_is_joined_and_shifts_take_the_lanes_of_the_architecture(
     device: str, joined: float, shifts: float
 ) -> None:
-    # Clocks of a lane of single precision, beside as many sums; Turing issues two instructions a clock.
+    # Clocks of a lane of single precision, beside as many sums.
     (found,), none = named(device), dict.fromkeys(("products", "divisions"), 0.0)
     sums, with_joined, with_shifts = (
-        term("issue", launch_of(**none, **each), [found]).item()
+        term("arithmetic", launch_of(**none, **each), [found]).item()
         for each in (
             {"operations": 1e9, "integers": 1e9},
             {"operations": 2e9, "integers": 1e9, "joined": 1e9},
@@ -431,7 +431,8 @@ def test_short_products_take_a_clock_on_amd_and_are_products_elsewhere() -> None
     none = dict.fromkeys(("operations", "divisions", "invariant_divisions"), 0.0)
     devices = named("hawaii-r9-290x", "gtx1080")
     long, short = (
-        term("issue", launch_of(**none, products=1e9, short_products=part), devices)[0] for part in (0, 1e9)
+        term("arithmetic", launch_of(**none, products=1e9, short_products=part), devices)[0]
+        for part in (0, 1e9)
     )
     units = [device.numbers["peak_flop_per_s"] / 2 for device in devices]
     assert short[0] == pytest.approx(1e9 / units[0], rel=0.01)
@@ -536,8 +537,10 @@ def test_divisions_by_variables_are_one_by_one_on_cpus_and_code_on_gpus(
 ) -> None:
     launch = launch_of()
     divides = replace(launch, **{kind: np.full((1, 1), 1e8)})
-    devices = [device_named("i7-6700k"), GPU]
-    i7, gpu = (term("issue", divides, devices) - term("issue", launch, devices))[0]
+    i7, gpu = (
+        (term(name, divides, [device]) - term(name, launch, [device])).item()
+        for name, device in (("issue", device_named("i7-6700k")), ("arithmetic", GPU))
+    )
     assert i7 == pytest.approx(1e8 * cpu_clocks / (8 * 4.0e9), rel=0.05)
     each = 1e8 / (SHEETS.units * SHEETS.lanes * SHEETS.clock)[0, 0]
     assert least * each < gpu < most * each

@@ -177,8 +177,8 @@ def test_a_gpu_computes_quotients_of_integers_by_a_reciprocal(device: str) -> No
         for step in ("n / (v + 1)", "(v + j) * 3 % n", "(v + j) * 3 % 1000003")
     )
     # An RTX 4070 and an A4000 were measured: 16 to 35 instructions, and about 10 if the reciprocal is there.
-    # Kepler issues products at a sixth of the rate.
-    assert 15 < by_variable < (160 if device == "k40c" else 120)
+    # Kepler issues products at a sixth of the rate, and Volta two instructions a clock.
+    assert (14 if device == "v100-pcie" else 15) < by_variable < (170 if device == "k40c" else 120)
     assert 8 < by_argument < 80
     assert by_constant < by_argument < by_variable
 
