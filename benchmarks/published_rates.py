@@ -16,8 +16,8 @@ them with the bundled model. None of the times is in its training data. They are
 - kernels of Rodinia by the profiler: https://github.com/marcosamaris/gpuperfpredict. What `forward` took on
   Kepler is left out: another compiler had computed its powers, and counters show half of the instructions.
 
-In view of these times nothing of the model was chosen but that long code with few accesses, as of hashes,
-runs at the usual rate. It takes a minute.
+In view of these times three things of the model were chosen: long code with few accesses runs at the usual
+rate, units for functions work beside the others, and integers are arithmetic. It takes a minute.
 """
 
 from __future__ import annotations

@@ -97,6 +97,12 @@ def check_sub_groups(profile: Profile, expected: dict[str, dict[str, int]]) -> N
     for width, counts in expected.items():
         found = dict(profile.launch["sub_groups"][width])
         assert found.pop("sectors_32_read_only") <= counts["sectors_32_read"]
+        kinds = profile.launch["instructions"]
+        for bits, groups in (("32", ("fp16", "fp32")), ("64", ("fp64",))):
+            executed = found.pop(f"sub_group_fp{bits}")
+            operations = sum(sum(kinds.get(group, {}).values()) for group in groups)
+            operations += kinds.get("conversions", {}).get(f"fp{bits}", 0) * (bits == "64")
+            assert executed <= operations <= int(width) * executed
         assert found["same_address_read"] <= counts["same_address_read"]
         assert found | {"same_address_read": counts["same_address_read"]} == counts
 
