@@ -128,7 +128,6 @@ DTYPES: dict[str, Any] = {
     "float": np.float32,
     "double": np.float64,
 }
-MANGLED = dict(zip(DTYPES, ["c", "h", "s", "t", "i", "j", "l", "m", "Dh", "f", "d"], strict=True))
 _BASES = {np.dtype(dtype): base for base, dtype in DTYPES.items()}
 
 

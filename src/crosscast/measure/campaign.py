@@ -34,7 +34,6 @@ from crosscast.measure.sensors import open_sensor
 from crosscast.measure.session import session_row
 from crosscast.measure.subjects import Identity, Settings, SuiteProblem, fitted, identity
 from crosscast.suite.application import Application, Caches, working_set
-from crosscast.suite.registry import names
 from crosscast.units import format_count
 
 Say = Callable[[str], None]
@@ -367,12 +366,6 @@ def tasks(plan: CampaignPlan, dataset: Dataset, outcome: CampaignOutcome) -> lis
             "in another folder"
         )
     return all_tasks
-
-
-def suite_s(sizes: int) -> float:
-    """Estimate the seconds to characterize the suite at a number of sizes and measure it on a device."""
-    per_application = _CHARACTERIZE_S + _MEASURE_S + Settings().min_time_s
-    return _DESCRIBE_S + sizes * len(names()) * per_application
 
 
 def _characterize(plan: CampaignPlan, application: str, problem: SuiteProblem, is_done: bool) -> CampaignTask:
