@@ -29,7 +29,7 @@ from crosscast.prediction.relative.nichols2024 import (
 )
 from support.choices import Wanderer, limited
 from support.examples import one_in
-from support.kept_numbers import assert_kept
+from support.golden import assert_kept
 from support.mixes import NAMES, made_co_runs
 from support.models import MeanModel, random_grid
 from support.surfaces import made_surfaces

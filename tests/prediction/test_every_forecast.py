@@ -30,8 +30,8 @@ from crosscast.prediction.relative.nichols2024 import (
     PublishedXGBoost,
 )
 from support import published_mixes
+from support.golden import assert_kept
 from support.grids import linear_samples, linear_surfaces
-from support.kept_numbers import assert_kept
 from support.mixes import NAMES, counted_co_runs, made_co_runs, make_isolated_run
 from support.surfaces import made_surfaces
 from support.vectors import made_profile_vectors, made_vectors, trained

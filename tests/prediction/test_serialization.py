@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as npst
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.prediction.serialization import Array, Nested, Stored, register_homes
-from support.kept_numbers import same
 from support.refusals import refusal, refusals
+from support.stored import same
 
 
 class Point(Protocol):

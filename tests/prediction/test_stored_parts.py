@@ -31,10 +31,10 @@ from crosscast.prediction.time.unseen import Descriptors
 from crosscast.prediction.trees import trees_of_forest
 from support import published_mixes
 from support.grids import lawful_grid, small_grid
-from support.kept_numbers import same
 from support.mixes import made_co_runs
 from support.models import fitted
 from support.refusals import refusal
+from support.stored import same
 from support.surfaces import made_surfaces
 from support.vectors import made_profile_vectors, made_vectors
 from support.work import made_work

@@ -169,10 +169,10 @@ def mark_joined(function: ir.Function) -> None:
         terms: dict[str, ir.Instruction] = {}  # What a sum can take in, by result
         needs: dict[str, tuple[ir.Instruction, frozenset[str]]] = {}  # Logic that can join, and its values
         for i in block.instructions:
-            result, group = i.result or "", i.kind[0].partition(".")[0]
-            operands = [operand.value for operand in i.operands]
             if not i.kind[0].startswith(_OF_INTEGERS):
                 continue
+            result, group = i.result or "", i.kind[0].partition(".")[0]
+            operands = [operand.value for operand in i.operands]
             alone = uses[result] == 1
             if i.opcode in _LOGIC:
                 needed = _join_logic(operands, needs)
@@ -200,16 +200,15 @@ def _join_logic(
 ) -> frozenset[str]:
     """Join as much of the logic behind operands as an instruction can do; return the values that it needs."""
     before = [value for value in operands if value in needs]
-    needed: frozenset[str] = frozenset()
-    for chosen in (before, before[:1], before[1:], []):
+    for chosen in (before, before[:1], before[1:], []):  # The last always fits.
         of_each = [needs[v][1] if v in chosen else frozenset((v,)) for v in operands if v not in _NO_VALUE]
         needed = frozenset[str]().union(*of_each)
         if len(needed) <= _MOST_NEEDED:
-            for value in chosen:
-                instruction, _ = needs.pop(value)
-                group, elements = instruction.kind[0].partition(".")[0], instruction.kind[1]
-                instruction.kind = f"{group}.joined", elements
             break
+    for value in chosen:
+        instruction, _ = needs.pop(value)
+        group, elements = instruction.kind[0].partition(".")[0], instruction.kind[1]
+        instruction.kind = f"{group}.joined", elements
     return needed
 
 
