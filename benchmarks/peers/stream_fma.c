@@ -39,7 +39,7 @@ static void *run(void *given)
         vector x = (vector){} + 0.999f, y = (vector){} + 0.001f, v[12];
         float sum = 0;
         for (int i = 0; i < 12; i++)
-            v[i] = (vector){} + (float)i;
+            v[i] = (vector){} + (float)(i + 2); /* not 1, which a multiply-add leaves as it is */
         for (uint64_t n = 0; n < part->repeats; n++)
             for (int i = 0; i < 12; i++)
                 v[i] = v[i] * x + y;
