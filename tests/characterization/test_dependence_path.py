@@ -229,3 +229,43 @@ def test_loads_are_in_turn_in_loops_that_may_store_what_they_load(parts: tuple[s
     path = path_of(parts[0], f"for (int i = 0; i < n; i++) {{ {parts[1]}; }}", 1, 8)
     assert path["block_loads"] == {"global": 8}
     assert path["loads_in_turn"] == ({"global": 8} if ALIASED[parts] else {})
+
+
+APART = "b[t] = a[t]; b[t + n] = a[t + n]; b[t + 2 * n] = a[t + 2 * n]"
+STRAIGHT = {
+    ("const float *a, float *b", APART): 3,
+    ("const float *__restrict__ a, float *__restrict__ b", APART): 1,
+    ("float *a, float *b", "a[t] *= 2; a[t + 1] *= 2"): 1,
+    ("float *a, float *b", "b[t + n] = 1; s = a[t]"): 1,
+    ("const float *a, float *b", "b[t + n] = a[t]; s = b[(int)a[t + 1]]"): 3,
+    ("const float3 *a, float3 *b", "b[t + n] = a[t]"): 1,
+    ("const float3 *a, float3 *b", "b[t] = a[t]; b[t + n] = a[t + n]"): 2,
+}
+"""Parameters and straight code, and how many of its loads wait for each other or for stores between them."""
+
+
+@pytest.mark.parametrize("parts", STRAIGHT)
+def test_loads_wait_for_what_the_stores_before_them_wait_for(parts: tuple[str, str]) -> None:
+    parameters, code = parts
+    source = f"""__global__ void k({parameters}, float *c, int n) {{
+      int t = threadIdx.x; float s = 0;
+      {code};
+      c[t] = s;
+    }}"""
+    arrays: list[Any] = [np.zeros(64, np.float32), np.zeros(64, np.float32), np.zeros(64, np.float32)]
+    kernel = Kernel.from_source(source, "k", form="cuda")
+    path = crosscast.characterize(kernel, 1, 1, [*arrays, np.int32(4)]).launch["path"]
+    assert path["block_loads"] == {"global": STRAIGHT[parts]}
+
+
+@pytest.mark.parametrize("kind", ["unsigned char", "short", "int"])
+def test_loads_of_narrow_values_are_in_turn_as_others(kind: str) -> None:
+    """LLVM would make vectors of iterations, which GPUs do not have."""
+    source = f"""__global__ void k(const {kind} *a, {kind} *b, int n) {{
+      for (int i = threadIdx.x; i < n; i += blockDim.x) b[i] = a[i];
+    }}"""
+    dtype = {"unsigned char": np.uint8, "short": np.int16, "int": np.int32}[kind]
+    args: list[Any] = [np.zeros(4096, dtype), np.zeros(4096, dtype), np.int32(4096)]
+    kernel = Kernel.from_source(source, "k", form="cuda")
+    path = crosscast.characterize(kernel, 32, 32, args).launch["path"]
+    assert path["loads_in_turn"] == path["block_loads"] == {"global": 128}

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.published_kernels import cases
+from benchmarks.published_samples import cases as samples
 from benchmarks.published_textbook import cases as textbook
 from benchmarks.published_times import Row, rows, scores
 
@@ -60,3 +61,18 @@ def test_the_kernels_with_which_a_textbook_begins_take_what_was_published(tmp_pa
     histograms = [row for row in found if row.launch == "histogram-128" or row.launch.startswith("zeros")]
     assert len(histograms) == 15
     assert all(0.9 < row.predicted_s / row.published_s < 1.25 for row in histograms)
+
+
+@pytest.mark.system
+def test_samples_take_what_they_print(tmp_path: Path) -> None:
+    """Copies by few work-items wait for each load; columns of a matrix are written at half of the rate."""
+    found = list(rows(samples(tmp_path), tmp_path, ""))
+    assert len(found) == 62
+    by_columns = [row for row in found if "naive" in row.launch]
+    others = [row for row in found if row not in by_columns and (row.launch, row.device) != SLOWER]
+    assert all(0.6 < row.predicted_s / row.published_s < 1.6 for row in others)
+    assert all(row.low_s <= row.published_s <= row.high_s for row in others)
+    assert scores(found)["median_error"] < 0.2
+
+
+SLOWER = "transpose-transpose_tile<0>", "a100-sxm-80gb"

@@ -160,9 +160,9 @@ def may_have_instance(text: str, name: str) -> bool:
 def _optimize(text: str, program: Program) -> bytes:
     """Optimize IR as for OpenCL C."""
     # A work-item of a GPU has no vector registers.
-    scalar = "-fno-slp-vectorize"
+    scalar = ("-fno-vectorize", "-fno-slp-vectorize")
     passes = [*_passes(program), *toolchain.inlining(program), toolchain.level(program)]
-    arguments = ["-x", "ir", "-target", _TARGET, scalar, *passes]
+    arguments = ["-x", "ir", "-target", _TARGET, *scalar, *passes]
     return toolchain.clang([*arguments, "-emit-llvm", "-c"], text.encode("latin-1"), program.label)
 
 

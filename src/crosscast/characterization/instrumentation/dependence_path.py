@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph
+from crosscast.characterization.instrumentation.accesses import address_space
 from crosscast.characterization.instrumentation.graph import Edge
 
 # A length is numbers of instructions and of loads from each memory, 64 bits each, in one integer: sums are
@@ -33,6 +34,8 @@ _SPACES = ("global", "constant", "local")
 _INSTRUCTION = 1 << 64 * len(_SPACES)
 _LOADS = {space: 1 << 64 * (len(_SPACES) - 1 - n) for n, space in enumerate(_SPACES)}
 _FIELD = (1 << 64) - 1
+_BY_NUMBER = {1: "global", 2: "constant", 3: "local", 4: "global"}
+"""Names of address spaces; generic pointers are mostly to global memory."""
 
 _NOW, _FENCE, _START = "now", "fence", ""
 """Names of the longest chain so far, the one at the last barrier, and the kernel's start."""
@@ -63,6 +66,8 @@ class _Step:
     weight: int
     is_barrier: bool
     is_last: bool  # Nothing in its block depends on it
+    place: int  # In its block
+    behind: tuple[int, ...]  # Places of stores that compilers keep before it
 
 
 @dataclass
@@ -87,13 +92,27 @@ class _Passes:
 class Dependences:
     """Dependences among the instructions of a flattened kernel, whose kinds are known."""
 
-    def __init__(self, function: ir.Function, *in_turn: Collection[str]) -> None:
-        """Read a kernel, and which blocks are in loops that no compiler unrolls, and that AMD's do not."""
-        self._in_turn, self._rolled = in_turn or ((), ())
+    def __init__(
+        self,
+        function: ir.Function,
+        in_turn: Collection[str] = (),
+        rolled: Collection[str] = (),
+        behind: Mapping[str, Mapping[int, tuple[int, ...]]] | None = None,
+    ) -> None:
+        """Read a kernel, and what is known of the compilers of devices.
+
+        Blocks in loops that none unrolls, and that AMD's do not; and in each block which loads, by their
+        places, are kept behind which stores.
+        """
+        self._in_turn, self._rolled = in_turn, rolled
         self._flow = function.flow
         self._entry = function.entry.label
         self._defined = {i.result for i in function.instructions() if i.result}
-        self._steps = {label: _steps(block, self._defined) for label, block in function.blocks.items()}
+        kept = behind or {}
+        self._steps = {
+            label: _steps(block, self._defined, kept.get(label, {}))
+            for label, block in function.blocks.items()
+        }
         # Phis behind each edge, and their values
         self._phis: dict[Edge, list[tuple[str, str]]] = defaultdict(list)
         for label, block in function.blocks.items():
@@ -251,10 +270,10 @@ class Dependences:
         state[_NOW] = now
 
 
-def _steps(block: ir.Block, defined: set[str]) -> list[_Step]:
+def _steps(block: ir.Block, defined: set[str], behind: Mapping[int, tuple[int, ...]]) -> list[_Step]:
     steps = []
     waited_for: set[str] = set()
-    for i in reversed(block.instructions):
+    for place, i in reversed(list(enumerate(block.instructions))):
         if i.opcode == "phi":
             continue
         barrier = i.kind[0] in ("barriers", "collectives")
@@ -262,21 +281,27 @@ def _steps(block: ir.Block, defined: set[str]) -> list[_Step]:
             waited_for.clear()
         operands = tuple(sorted(i.uses() & defined))
         waited_for.update(operands)
-        steps.append(_Step(i.result, operands, _weight(i), barrier, i.result not in waited_for))
+        is_last = i.result not in waited_for
+        steps.append(_Step(i.result, operands, _weight(i), barrier, is_last, place, behind.get(place, ())))
     return steps[::-1]
 
 
 def _chain(steps: Iterable[_Step], unit: int) -> int:
-    """Return the length of the longest chain of a block by itself, in instructions or in loads."""
+    """Return the length of the longest chain of a block by itself, in instructions or in loads.
+
+    A load waits for what a store before it waits for: GPUs issue in the order of the code.
+    """
     lengths: dict[str, int] = {}
+    ends: dict[int, int] = {}
     fence = longest = 0
     for step in steps:
         weight = step.weight // unit & _FIELD
         if step.is_barrier:
             fence = longest = longest + weight
             continue
-        length = weight + max((lengths.get(name, fence) for name in step.operands), default=fence)
-        length = max(length, fence + weight)
+        before = [lengths.get(name, fence) for name in step.operands]
+        before += [ends.get(place, fence) for place in step.behind]
+        ends[step.place] = length = weight + max([fence, *before])
         longest = max(longest, length)
         if step.result:
             lengths[step.result] = length
@@ -287,6 +312,9 @@ def _weight(instruction: ir.Instruction) -> int:
     kind, *where = instruction.kind[0].split(".")
     if not instruction.counted or kind in ("free", "calls"):
         return 0
+    if kind == "copies":
+        spaces = {address_space(a.pointer_type) for a in instruction.accesses if a.kind == "read"}
+        return _INSTRUCTION + max((_LOADS[_BY_NUMBER[n]] for n in spaces if n in _BY_NUMBER), default=0)
     if kind in ("loads", "consecutive", "atomics") or where == ["read"]:
         # Generic pointers are mostly to global memory, as are images.
         space = "global" if kind == "images" or where[0] == "generic" else where[0]

@@ -39,6 +39,7 @@ from crosscast.characterization.instrumentation.registers import (
     LinearForms,
     blocks_in_turn,
     kept_values,
+    loads_behind_stores,
     mark_lanes,
     mark_local_loads,
     most_live,
@@ -321,7 +322,7 @@ def make_plan(module: ir.Module, function: ir.Function, options: Instrumentation
         "code": sum(len(block.instructions) for block in function.blocks.values()),
         "private_bytes": private_bytes(function, sizes, structures),
     }
-    dependences = Dependences(function, *blocks_in_turn(sums, classes))
+    dependences = Dependences(function, *blocks_in_turn(sums, classes), loads_behind_stores(sums, classes))
     used = frozenset(name for i in function.instructions() for name in i.uses())
     sharing = find_sharing(function, classes, used)
     waiting = waiting_load(function)

@@ -49,6 +49,8 @@ _CALLS_BY_LANE = tuple(
 
 Sum = tuple[frozenset[tuple[str, int]], int]
 """A linear form: values with their factors, and a constant."""
+_Address = tuple[frozenset[tuple[str, int]], bool, frozenset[str]]
+"""Terms of an address, whether it is known, and the parameters and variables that it may be in."""
 
 
 def mark_local_loads(sums: LinearForms) -> None:
@@ -89,6 +91,42 @@ def blocks_in_turn(sums: LinearForms, classes: PointerClasses) -> tuple[set[str]
         {label for label, loop in loops.items() if loop in in_turn},
         {label for label, loop in loops.items() if loop in rolled},
     )
+
+
+def loads_behind_stores(sums: LinearForms, classes: PointerClasses) -> dict[str, dict[int, tuple[int, ...]]]:
+    """Return by block and place of a load the places of stores in the block that it is kept behind.
+
+    Compilers do not move it before a store that may be to the same global memory. Of stores whose addresses
+    differ by constants, the last one counts.
+    """
+    function = sums.function
+    restricted = {each.name for each in function.parameters if each.is_restricted}
+    met: dict[tuple[_Address, _Address], bool] = {}
+
+    def address_of(access: MemoryAccess) -> _Address:
+        roots = frozenset(classes.members(access.pointer))
+        return sums.of(access.pointer)[0], access.index is None, roots
+
+    def is_behind(stored: MemoryAccess, loaded: MemoryAccess) -> bool:
+        both = address_of(stored), address_of(loaded)
+        if both not in met:
+            met[both] = sums.may_meet(stored, loaded, classes, restricted)
+        return met[both]
+
+    behind: dict[str, dict[int, tuple[int, ...]]] = {}
+    for label, block in function.blocks.items():
+        stores: dict[_Address, tuple[int, MemoryAccess]] = {}
+        for place, i in enumerate(block.instructions):
+            outside = [a for a in i.accesses if classes.of(a.pointer, a.pointer_type).memory in _OUTSIDE]
+            waits = {
+                n
+                for n, stored in stores.values()
+                if any(each.kind == "read" and is_behind(stored, each) for each in outside)
+            }
+            if waits:
+                behind.setdefault(label, {})[place] = tuple(sorted(waits))
+            stores |= {address_of(each): (place, each) for each in outside if each.kind != "read"}
+    return behind
 
 
 class LinearForms:
@@ -240,20 +278,27 @@ class LinearForms:
             each for each in accesses if classes.of(each.pointer, each.pointer_type).memory in _OUTSIDE
         ]
 
-        def may_meet(stored: MemoryAccess, loaded: MemoryAccess) -> bool:
-            one, other = (self.of(each.pointer)[0] for each in (stored, loaded))
-            if (
-                one == other
-                and stored.index is loaded.index is None
-                and any(name in steps for name, _ in one)
-            ):
-                return False  # At a distance that is known
-            roots = classes.members(stored.pointer), classes.members(loaded.pointer)
-            return not roots[0].isdisjoint(roots[1]) or not any(each.issubset(restricted) for each in roots)
-
         loads = [access for access in outside if access.kind == "read"]
         stores = [access for access in outside if access.kind != "read"]
-        return any(may_meet(stored, loaded) for stored in stores for loaded in loads)
+        return any(
+            self.may_meet(stored, loaded, classes, restricted, steps) for stored in stores for loaded in loads
+        )
+
+    def may_meet(
+        self,
+        stored: MemoryAccess,
+        loaded: MemoryAccess,
+        classes: PointerClasses,
+        restricted: Collection[str],
+        steps: Collection[str] | None = None,
+    ) -> bool:
+        """Whether two accesses may be to the same memory; with `steps`, in different iterations of a loop."""
+        one, other = (self.of(each.pointer)[0] for each in (stored, loaded))
+        changes = steps is None or any(name in steps for name, _ in one)
+        if changes and one == other and stored.index is loaded.index is None:
+            return False  # At a distance that is known
+        roots = classes.members(stored.pointer), classes.members(loaded.pointer)
+        return not roots[0].isdisjoint(roots[1]) or not any(each.issubset(restricted) for each in roots)
 
     def _part_of_loop(self, i: ir.Instruction, steps: Mapping[str, tuple[Sum, int]]) -> str | None:
         """Return the value of a load that continues where that of the iteration before ended."""
