@@ -66,8 +66,8 @@ class _Step:
     weight: int
     is_barrier: bool
     is_last: bool  # Nothing in its block depends on it
-    place: int  # In its block
-    behind: tuple[int, ...]  # Places of stores that compilers keep before it
+    position: int  # In its block
+    behind: tuple[int, ...]  # Positions of stores that compilers keep before it
 
 
 @dataclass
@@ -102,7 +102,7 @@ class Dependences:
         """Read a kernel, and what is known of the compilers of devices.
 
         Blocks in loops that none unrolls, and that AMD's do not; and in each block which loads, by their
-        places, are kept behind which stores.
+        positions, are kept behind which stores.
         """
         self._in_turn, self._rolled = in_turn, rolled
         self._flow = function.flow
@@ -273,7 +273,7 @@ class Dependences:
 def _steps(block: ir.Block, defined: set[str], behind: Mapping[int, tuple[int, ...]]) -> list[_Step]:
     steps = []
     waited_for: set[str] = set()
-    for place, i in reversed(list(enumerate(block.instructions))):
+    for position, i in reversed(list(enumerate(block.instructions))):
         if i.opcode == "phi":
             continue
         barrier = i.kind[0] in ("barriers", "collectives")
@@ -282,7 +282,9 @@ def _steps(block: ir.Block, defined: set[str], behind: Mapping[int, tuple[int, .
         operands = tuple(sorted(i.uses() & defined))
         waited_for.update(operands)
         is_last = i.result not in waited_for
-        steps.append(_Step(i.result, operands, _weight(i), barrier, is_last, place, behind.get(place, ())))
+        steps.append(
+            _Step(i.result, operands, _weight(i), barrier, is_last, position, behind.get(position, ()))
+        )
     return steps[::-1]
 
 
@@ -300,8 +302,8 @@ def _chain(steps: Iterable[_Step], unit: int) -> int:
             fence = longest = longest + weight
             continue
         before = [lengths.get(name, fence) for name in step.operands]
-        before += [ends.get(place, fence) for place in step.behind]
-        ends[step.place] = length = weight + max([fence, *before])
+        before += [ends.get(position, fence) for position in step.behind]
+        ends[step.position] = length = weight + max([fence, *before])
         longest = max(longest, length)
         if step.result:
             lengths[step.result] = length

@@ -94,7 +94,7 @@ def blocks_in_turn(sums: LinearForms, classes: PointerClasses) -> tuple[set[str]
 
 
 def loads_behind_stores(sums: LinearForms, classes: PointerClasses) -> dict[str, dict[int, tuple[int, ...]]]:
-    """Return by block and place of a load the places of stores in the block that it is kept behind.
+    """Return by block and position of a load the positions of stores in the block that it is kept behind.
 
     Compilers do not move it before a store that may be to the same global memory. Of stores whose addresses
     differ by constants, the last one counts.
@@ -116,7 +116,7 @@ def loads_behind_stores(sums: LinearForms, classes: PointerClasses) -> dict[str,
     behind: dict[str, dict[int, tuple[int, ...]]] = {}
     for label, block in function.blocks.items():
         stores: dict[_Address, tuple[int, MemoryAccess]] = {}
-        for place, i in enumerate(block.instructions):
+        for position, i in enumerate(block.instructions):
             outside = [a for a in i.accesses if classes.of(a.pointer, a.pointer_type).memory in _OUTSIDE]
             waits = {
                 n
@@ -124,8 +124,8 @@ def loads_behind_stores(sums: LinearForms, classes: PointerClasses) -> dict[str,
                 if any(each.kind == "read" and is_behind(stored, each) for each in outside)
             }
             if waits:
-                behind.setdefault(label, {})[place] = tuple(sorted(waits))
-            stores |= {address_of(each): (place, each) for each in outside if each.kind != "read"}
+                behind.setdefault(label, {})[position] = tuple(sorted(waits))
+            stores |= {address_of(each): (position, each) for each in outside if each.kind != "read"}
     return behind
 
 
