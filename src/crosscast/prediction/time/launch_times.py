@@ -235,13 +235,14 @@ def fit_deviations(errors: Reals, shares: Reals, weights: Reals, expected: Reals
 def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     """Physical lower and upper limits of seconds, of shape ``(n, d)``.
 
-    Lower: distinct bytes over the bandwidth, where they may not still be in the last cache; operations over
+    Lower: distinct bytes over the bandwidth, less those that may still be in the last cache; operations over
     the peak, of clocks a quarter above those of the data sheets. Upper: one work-item after another, with the
     full latency of each instruction.
     """
     # Metrics alone do not have the width of accesses.
     distinct = np.where(work.exact, 1.0, _SURELY) * work.distinct
-    moved = np.where(distinct > _KEPT * sheets.last_cache, distinct, 0.0)
+    filled = distinct / np.maximum(sheets.last_cache, 1.0)
+    moved = distinct * np.clip((filled - _KEPT) / (1.0 - _KEPT), 0.0, 1.0)
     # Compilers join some sums and logic of integers, and leave some out.
     computed = np.maximum(work.floating, work.exact * _SURELY_INTEGERS * (work.integers + work.shifts))
     computed = np.maximum(computed, work.floating_fp64 / sheets.fp64)
