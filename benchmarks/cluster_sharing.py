@@ -17,7 +17,8 @@ from benchmarks.pair_experiment import Truth, known_pairs
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.cluster.jobs import Jobs, Machine, policy_named
-from crosscast.cluster.sharing import Slowdowns, sharing_for, sharing_metrics
+from crosscast.cluster.metrics import sharing_metrics
+from crosscast.cluster.rules import Slowdowns, sharing_for
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import LEAST_GAIN, LIMIT, SHARING_POLICIES
 from crosscast.data.corun import co_runs

@@ -25,7 +25,7 @@ from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.cluster.jobs import Jobs, Machine, Schedule, policy_named
 from crosscast.cluster.simulate import simulate
-from crosscast.cluster.swf import read_swf
+from crosscast.cluster.trace_files import read_swf
 
 _TIMES_FASTER = 100.0
 _HPC2N_S = 3.0

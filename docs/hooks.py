@@ -15,7 +15,7 @@ from mkdocs.structure.files import File, Files
 import crosscast
 from crosscast.cli import COMMANDS, command_line
 from crosscast.cluster.job_types import JOB_TYPES
-from crosscast.cluster.swf import FIELDS
+from crosscast.cluster.traces import FIELDS
 from crosscast.data.dataset import TABLES
 from crosscast.data.schema import Column, Schema
 from crosscast.data.sources import IMPORTERS, Importer

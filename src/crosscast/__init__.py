@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from crosscast.cluster.jobs import Machine
     from crosscast.cluster.metrics import metrics_of as schedule_metrics
     from crosscast.cluster.simulate import simulate
-    from crosscast.cluster.swf import read_swf
+    from crosscast.cluster.trace_files import read_swf
     from crosscast.comparison import compare
     from crosscast.data.configuration import Configuration
     from crosscast.data.corun import read_profile as read_corun_profile
@@ -113,7 +113,7 @@ _NAMES = {
     "crosscast.cluster.jobs": "Machine",
     "crosscast.cluster.metrics": "schedule_metrics=metrics_of",
     "crosscast.cluster.simulate": "simulate",
-    "crosscast.cluster.swf": "read_swf",
+    "crosscast.cluster.trace_files": "read_swf",
     "crosscast.comparison": "compare",
     "crosscast.data.configuration": "Configuration",
     "crosscast.data.corun": "read_corun_profile=read_profile",

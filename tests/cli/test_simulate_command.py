@@ -12,7 +12,7 @@ import pytest
 from crosscast.cli import main
 from crosscast.cluster.experiment import PUBLISHED_JOBS
 from crosscast.cluster.placements import PLACEMENTS
-from crosscast.cluster.swf import read_swf
+from crosscast.cluster.trace_files import read_swf
 from crosscast.commands import placements
 from support.commands import Command, Output
 from support.workshop import MACHINES, write_table, write_trace

@@ -1,4 +1,4 @@
-"""Experiments: the least work of machines, drawn workloads, placements and policies compared."""
+"""Placements, the least work of machines, drawn workloads, and placements and policies compared."""
 
 import sys
 from dataclasses import replace
@@ -13,48 +13,149 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
 from scipy.stats import t as student
 
+from crosscast.arrays import Reals
 from crosscast.cluster.experiment import (
     Experiment,
     Setup,
-    draw_types,
     interarrival_of_load,
     least_makespan_s,
     least_work_s,
     mean_of,
     run_experiment,
-    submissions,
 )
 from crosscast.cluster.job_types import JobShape, held_out_jobs
 from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule, read_machines
 from crosscast.cluster.metrics import QueuedJobs, compare_policies, jain_index
-from crosscast.cluster.placements import PLACEMENTS, Workload, type_workload
+from crosscast.cluster.placements import PLACEMENTS, Workload, type_workload, without_choice
 from crosscast.data.sources import import_source
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import MissingExtraError
 from crosscast.evaluation.relative.evaluation import held_out_predictions
 from crosscast.prediction.relative.nichols2024 import LogMean
 from crosscast.prediction.relative.observed import vectors_of
 from support.cluster import jobs_of
-from support.refusals import refusal, refusals
+from support.examples import examples
+from support.refusals import refusal
 from support.shared import shared_data
 
 INF = np.inf
+MACHINES = (Machine("a", 4), Machine("b", 2), Machine("c", 4, has_gpu=True), Machine("d", 4, has_gpu=True))
 
 
-def types_of(run_s: list[list[float]], procs: list[int], sizes: list[int]) -> Workload:
-    times = np.array(run_s)
-    jobs = replace(jobs_of(*[(0, each, 0) for each in procs]), run_s=times, estimate_s=times)
-    machines = tuple(Machine(f"m{place}", size) for place, size in enumerate(sizes))
-    return Workload(jobs, machines, np.zeros(len(times), dtype=np.bool_))
+def workload(
+    run_s: Reals | list[list[float]],
+    *,
+    procs: list[int] | None = None,
+    uses_gpu: list[bool] | None = None,
+    vector: list[list[float]] | None = None,
+    machines: tuple[Machine, ...] = MACHINES,
+) -> Workload:
+    times = np.array(run_s, dtype=np.float64)
+    jobs = replace(
+        jobs_of(*[(0, each, 0) for each in procs or [1] * len(times)]), run_s=times, estimate_s=times
+    )
+    predicted = None if vector is None else np.array(vector, dtype=np.float64)
+    seconds = None if predicted is None else 7 * predicted
+    return Workload(jobs, machines, np.array(uses_gpu or [False] * len(times)), predicted, seconds)
+
+
+def of_sizes(*sizes: int) -> tuple[Machine, ...]:
+    return tuple(Machine(f"m{number}", size) for number, size in enumerate(sizes))
+
+
+def placed(name: str, of: Workload, seed: int = 0) -> Any:
+    return PLACEMENTS[name](of, np.random.default_rng(seed))
+
+
+def bound(name: str, of: Workload, seed: int = 0) -> list[int]:
+    found: list[int] = placed(name, of, seed).machine.tolist()
+    return found
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> Workload:
+    """Jobs that run on some of the machines, or are too wide for some."""
+    count = draw(st.integers(1, 12))
+    run_s = [[draw(st.sampled_from([1.0, 2.0, 3.0, INF])) for _ in MACHINES] for _ in range(count)]
+    for row in run_s:
+        row[draw(st.sampled_from([0, 2, 3]))] = 2.0
+    procs = [draw(st.integers(1, 4)) for _ in range(count)]
+    uses_gpu = [draw(st.booleans()) for _ in range(count)]
+    vector = [[draw(st.sampled_from([0.2, 0.5, 1.0])) for _ in MACHINES] for _ in range(count)]
+    return workload(run_s, procs=procs, uses_gpu=uses_gpu, vector=vector)
+
+
+@given(workloads())
+@examples(100, 50)
+def test_jobs_go_where_they_run_sorted_by_the_predicted_or_the_true_times(of: Workload) -> None:
+    assert of.vector is not None and of.predicted_s is not None
+    for name in ("round-robin", "random", "user"):
+        assert of.runs_on[np.arange(len(of)), bound(name, of)].all()
+    for name, time in (("model", of.vector), ("exact", of.jobs.run_s)):
+        for listed, row, runs in zip(placed(name, of).order.tolist(), time, of.runs_on, strict=True):
+            known = [place for place in listed if place >= 0]
+            assert sorted(known) == np.flatnonzero(runs).tolist()
+            assert listed[len(known) :] == [-1] * (len(listed) - len(known))
+            assert np.all(np.diff(row[known]) >= 0)
+    for name, time_s in (("completion", of.predicted_s), ("exact-completion", of.jobs.run_s)):
+        found = placed(name, of).predicted_s
+        np.testing.assert_array_equal(found, np.where(of.runs_on, time_s, INF))
+
+
+def test_machines_take_turns_whatever_the_jobs_are() -> None:
+    assert bound("round-robin", workload([[1.0] * 4] * 6)) == [0, 1, 2, 3, 0, 1]
+    # A job that does not run on its turn goes to the next machine that does.
+    assert bound("round-robin", workload([[1.0] * 4, [1.0, INF, INF, 1.0]])) == [0, 3]
+    assert bound("round-robin", workload([[1.0] * 4, [1.0] * 4], procs=[1, 3])) == [0, 2]
+
+
+def test_chance_takes_each_machine_about_as_often_and_one_seed_the_same() -> None:
+    of = workload(np.where(np.arange(4) == 1, INF, np.ones((3000, 4))))
+    first = bound("random", of, 5)
+    assert first == bound("random", of, 5) != bound("random", of, 6)
+    counts = np.bincount(first, minlength=4)
+    assert counts[1] == 0
+    assert counts[[0, 2, 3]].min() > 900
+
+
+def test_users_take_turns_among_all_machines_where_their_kind_is_missing_and_it_is_said() -> None:
+    of = workload([[1.0, 1.0]] * 3, uses_gpu=[True, False, True], machines=MACHINES[:2])
+    assert bound("user", of) == [0, 0, 1]
+    # An experiment draws many jobs of each type.
+    expected = "user: there is no machine with a GPU: 2 of the 3 types of jobs go to those without"
+    assert without_choice(of) == expected
+    gpu = workload([[1.0] * 4] * 2, uses_gpu=[True, True])
+    assert without_choice(gpu) == "user: all jobs are for GPUs: users take no machine of the other kind"
+    assert without_choice(workload([[1.0] * 4] * 2, uses_gpu=[True, False])) is None
+
+
+def test_a_list_begins_with_the_least_time_and_a_near_one_ends_at_twice_that() -> None:
+    of = workload(
+        [[4.0, 2.0, 1.0, 1.5]] * 2, procs=[1, 3], vector=[[0.2, 0.4, 1.0, 0.41], [0.5, 0.1, 0.9, 1.0]]
+    )
+    lists = {name: placed(name, of).order.tolist() for name in ("model", "model-near", "exact-near")}
+    assert lists == {
+        "model": [[0, 1, 3, 2], [0, 2, 3, -1]],
+        "model-near": [[0, 1, -1, -1], [0, 2, 3, -1]],
+        "exact-near": [[2, 3, 1, -1], [2, 3, -1, -1]],
+    }
+    assert placed("exact", workload([[2.0, 1.0, 1.0, 2.0]])).order.tolist() == [[1, 2, 0, 3]]
+
+
+def test_a_job_that_fits_nowhere_is_refused() -> None:
+    said = refusal(workload, [[1.0] * 4, [INF, 1.0, INF, INF]], procs=[1, 3])
+    assert said.startswith(
+        "jobs: job 2: expected a machine on which it runs that has its 3 processors, found"
+    )
 
 
 def test_a_job_that_runs_on_one_machine_only_is_done_there_and_the_longest_cannot_be_cut() -> None:
-    types = types_of([[INF, 5.0], [1.0, 1.0]], [1, 1], [4, 1])
+    types = workload([[INF, 5.0], [1.0, 1.0]], machines=of_sizes(4, 1))
     assert least_work_s(types, np.array([3, 4])) == pytest.approx(15)
-    types = types_of([[100.0, 90.0], [1.0, 1.0]], [1, 1], [50, 50])
+    types = workload([[100.0, 90.0], [1.0, 1.0]], machines=of_sizes(50, 50))
     assert least_work_s(types, np.array([1, 1])) < 2
     assert least_makespan_s(types, np.array([1, 1])) == 90
     assert least_makespan_s(types, np.array([0, 1])) == 1
-    assert least_work_s(types_of([[0.0]], [1], [2]), np.array([5])) == 0
+    assert least_work_s(workload([[0.0]], machines=of_sizes(2)), np.array([5])) == 0
 
 
 @given(
@@ -64,7 +165,9 @@ def test_a_job_that_runs_on_one_machine_only_is_done_there_and_the_longest_canno
 def test_no_way_to_share_jobs_has_less_work(jobs: list[tuple[int, int, int, int]], sizes: list[int]) -> None:
     run_s = [[float(time) for time in job[:3]] for job in jobs]
     procs = [job[3] for job in jobs]
-    least = least_work_s(types_of(run_s, procs, sizes), np.ones(len(jobs), dtype=np.int64))
+    least = least_work_s(
+        workload(run_s, procs=procs, machines=of_sizes(*sizes)), np.ones(len(jobs), dtype=np.int64)
+    )
     whole = min(
         max(
             sum(procs[job] * run_s[job][place] for job, own in enumerate(shares) if own == place) / size
@@ -82,21 +185,9 @@ def test_without_scipy_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     for name in ("scipy.optimize", "scipy.sparse", "scipy.special"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match=r"the least makespan needs .*'crosscast\[cluster\]'"):
-        least_work_s(types_of([[1.0]], [1], [1]), np.array([1]))
+        least_work_s(workload([[1.0]], machines=of_sizes(1)), np.array([1]))
     with pytest.raises(MissingExtraError, match=r"an interval over seeds needs .*'crosscast\[cluster\]'"):
         mean_of([1.0, 2.0])
-
-
-def test_types_are_drawn_equally_often_and_submitted_after_exponential_times_the_first_at_once() -> None:
-    rng = np.random.default_rng(1)
-    counts = np.bincount(draw_types(7, 70_000, rng))
-    assert len(counts) == 7
-    assert chisquare(counts).pvalue > 0.001
-    submit_s = submissions(20_000, 4.0, rng)
-    assert submit_s[0] == 0
-    assert kstest(np.diff(submit_s), "expon", args=(0, 4.0)).pvalue > 0.001
-    # A batch is submitted at once.
-    assert not submissions(10, 0.0, rng).any()
 
 
 def types_of_experiment(count: int = 12, *, noise: float = 0.3) -> Workload:
@@ -124,6 +215,18 @@ def compared(setup: Setup, types: Workload | None = None, **more: Any) -> tuple[
     return run_experiment(types or types_of_experiment(), setup, keep=keep, **more), kept
 
 
+def test_types_are_drawn_equally_often_and_submitted_after_exponential_times_the_first_at_once() -> None:
+    types = types_of_experiment(7)
+    jobs = compared(Setup(("user",), 7000, [1], interarrival_s=4.0), types)[1]["user", 1].jobs
+    counts = np.unique(jobs.run_s[:, 0], return_counts=True)[1]
+    assert len(counts) == 7
+    assert chisquare(counts).pvalue > 0.001
+    assert jobs.submit_s[0] == 0
+    assert kstest(np.diff(jobs.submit_s), "expon", args=(0, 4.0)).pvalue > 0.001
+    said = refusal(run_experiment, types, Setup(("user",), 0, [0]))
+    assert said == "jobs: expected 1 to 100,000,000 jobs, found 0"
+
+
 def test_all_placements_have_the_workload_of_the_seed() -> None:
     told: list[tuple[int, int, str]] = []
     setup = Setup(("random", "exact"), 100, [1, 2], interarrival_s=3.0)
@@ -136,14 +239,6 @@ def test_all_placements_have_the_workload_of_the_seed() -> None:
     first, second = kept["random", 1], kept["random", 2]
     assert first.jobs.submit_s.tolist() != second.jobs.submit_s.tolist()
     assert first.machine.tolist() != second.machine.tolist()
-
-
-def test_a_model_that_is_never_wrong_places_as_exact_times_do() -> None:
-    names = ("model", "exact", "completion", "exact-completion")
-    found = run_experiment(types_of_experiment(noise=0.0), Setup(names, 150, [0])).results
-    model, exact, completion, bound = (each.outcomes[0].metrics for each in found)
-    assert model == exact
-    assert completion.makespan_s == pytest.approx(bound.makespan_s)
 
 
 def test_placements_are_summed_up_over_seeds_and_jobs_and_compared_in_pairs() -> None:
@@ -197,20 +292,6 @@ def test_a_load_below_one_keeps_queues_short_and_above_one_does_not() -> None:
         waits.append(run_experiment(types_of_experiment(), setup).results[0].mean_wait_s)
     assert waits[0] < 1
     assert waits[1] > 100
-
-
-@refusals("changed message")
-def test_what_cannot_be_compared_is_refused(changed: dict[str, object], message: str) -> None:
-    setup = replace(Setup(("user",), 5, [0]), **changed)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=message):
-        run_experiment(replace(types_of_experiment(), predicted_s=None), setup)
-
-
-@pytest.mark.parametrize("load", [0.0, -1.0, np.nan, INF])
-def test_a_load_is_above_zero(load: float) -> None:
-    assert "load: expected a number above 0, found" in refusal(
-        interarrival_of_load, types_of_experiment(), load
-    )
 
 
 def test_a_result_for_each_policy_in_their_order_by_users_and_sizes() -> None:

@@ -1,6 +1,7 @@
 """From a table of job types to jobs on machines."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,18 +14,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.cluster.job_tables import read_job_table
 from crosscast.cluster.job_types import (
     JOB_TYPES,
+    GavelTrace,
     JobShape,
     JobTypes,
     for_machines,
     held_out_jobs,
+    read_gavel,
     read_job_types,
+    read_speeds,
     write_job_types,
 )
 from crosscast.cluster.jobs import Machine
-from crosscast.cluster.placements import PLACEMENTS, type_workload
+from crosscast.cluster.placements import PLACEMENTS, read_job_table, type_workload
 from crosscast.data.table import table_of, write_table
 from crosscast.errors import InputError
 from crosscast.evaluation.relative.evaluation import HeldOutPredictions
@@ -33,6 +36,7 @@ from support.refusals import refusal, refusals
 from support.vectors import DEVICES, made_vectors
 
 NONE = float("nan")
+PREDICTED = np.array([[0.4, 0.2, 1.0], [0.5, 0.25, 1.0]])
 MACHINES = (Machine("gpu", 4, has_gpu=True), Machine("big", 8, device="cpu"))
 
 
@@ -48,7 +52,7 @@ def types_of(**changed: object) -> JobTypes:
         "submit_s": None,
         "user": ("ann", "bob"),
         "times_s": np.array([[2.0, 0.5, 4.0], [3.0, NONE, 6.0]]),
-        "predicted": np.array([[0.4, 0.2, 1.0], [0.5, 0.25, 1.0]]),
+        "predicted": PREDICTED,
         "source": ("laptop", "cpu"),
         "model": ("m", "m"),
     }
@@ -66,28 +70,30 @@ def test_columns_are_those_of_the_machines_and_what_was_not_measured_cannot_run(
     np.testing.assert_allclose(found.predicted_s, [[8.0, 16.0], [1.5, 3.0]])
 
 
+UNKNOWN = np.where([[False] * 3, [True, False, False]], NONE, PREDICTED)
+# A type needs no prediction where it cannot run.
+UNUSED = np.where([[False] * 3, [False, True, False]], NONE, PREDICTED)
+
+
 @pytest.mark.parametrize(
     ("changed", "vector", "seconds"),
     [
         ({"source": (None, "cpu")}, None, r"job type 1 \(lud\): source: expected a device .* --job-source"),
-        ({"source": ("none", "cpu")}, None, r"job type 1 \(lud\): source: expected"),
         ({"source": ("cpu", "gpu")}, None, r"job type 2 \(nw\): source: expected"),
-        (
-            {"predicted": np.array([[0.4, 0.2, 1.0], [NONE, 0.25, 1.0]])},
-            r"job type 2 \(nw\): predicted: expected a prediction for each",
-            r"job type 2",
-        ),
-        # A type needs none where it cannot run.
-        ({"predicted": np.array([[0.4, 0.2, 1.0], [0.5, NONE, 1.0]])}, None, None),
+        ({"predicted": UNKNOWN}, r"job type 2 \(nw\): predicted: expected a prediction for", "job type 2"),
+        ({"predicted": UNUSED}, None, None),
     ],
 )
 def test_without_a_prediction_or_a_time_on_its_source_there_are_no_vectors_or_seconds(
     changed: dict[str, Any], vector: str | None, seconds: str | None
 ) -> None:
     types = types_of(**changed)
-    found = type_workload(types, MACHINES)
-    assert [found.vector is None, found.predicted_s is None] == [vector is not None, seconds is not None]
-    for need, sentence in (("vector", vector), ("seconds", seconds)):
+    workload = type_workload(types, MACHINES)
+    assert [workload.vector is None, workload.predicted_s is None] == [
+        vector is not None,
+        seconds is not None,
+    ]
+    for need, sentence in (("vector", vector), ("predicted_s", seconds)):
         if sentence is not None:
             with pytest.raises(InputError, match=sentence):
                 type_workload(types, MACHINES, frozenset({need}))
@@ -121,7 +127,7 @@ def test_tables_of_other_programs_are_read(tmp_path: Path) -> None:
         assert (types.application, types.size, types.kernel) == (("lud", "nw"), ("1.50", "007"), (None, None))
         assert types.uses_gpu.tolist() == [True, False]
         np.testing.assert_array_equal(types.times_s, [[2.5, 0.5], [3.0, NONE]])
-        assert (types.procs.tolist(), types.submit_s) == ([1, 1], None)
+        assert (types.procs.tolist(), types.repeats.tolist(), types.submit_s) == ([1, 1], [1, 1], None)
 
 
 @refusals("name text sentence")
@@ -174,31 +180,20 @@ def test_no_other_number_of_repeats_is_closer_to_the_time_of_a_job(times: list[f
 
 def test_a_job_is_one_invocation_unless_it_has_a_time_that_can_be_counted() -> None:
     assert JobShape().repeats_of(np.array([[1e-9, 1.0], [2.0, 3.0]])).tolist() == [1, 1]
-    np.testing.assert_array_equal(types_of().run_s, [[20, 5, 40], [3, NONE, 6]])
-    message = r"job_s: expected at most 2\^53 times .* found 1e\+10 s for one of 1e-09 s"
-    with pytest.raises(InputError, match=message):
-        JobShape(job_s=1e10).repeats_of(np.full((1, 2), 1e-9))
+    said = refusal(JobShape(job_s=1e10).repeats_of, np.full((1, 2), 1e-9))
+    assert (
+        said == "job_s: expected at most 2^53 times as long as each kernel, found 1e+10 s for one of 1e-09 s"
+    )
 
 
-@pytest.mark.parametrize(
-    ("nodes", "procs"),
-    [(2.0, 2), (NONE, 1), (0.0, None), (0.5, None), (-1.0, None), (np.inf, None), (1e30, None)],
-)
-def test_jobs_have_the_whole_nodes_of_their_runs_unless_said_otherwise(
-    nodes: float, procs: int | None
-) -> None:
-    seen = set_to(nodes)
-    if procs is None:
-        with pytest.raises(
-            InputError, match=r"setting nodes: app00, kernel0: expected a whole number from 1"
-        ):
-            JobShape().check(seen, DEVICES)
-    else:
-        assert JobShape().procs_of(seen, 0) == [procs]
-    own = JobShape(job_procs=[1, 1, 4])
-    own.check(seen, DEVICES)
-    assert own.procs_of(seen, 0) == [1, 1, 4]
-    assert JobShape().procs_of(SEEN, 0) == [1]
+def test_jobs_have_the_whole_nodes_of_their_runs_unless_said_otherwise() -> None:
+    assert [JobShape().procs_of(runs, 0) for runs in (set_to(2.0), set_to(NONE), SEEN)] == [[2], [1], [1]]
+    for nodes in (0.0, 0.5, -1.0, np.inf, 1e30):
+        said = refusal(JobShape().check, set_to(nodes), DEVICES)
+        assert said.startswith("setting nodes: app00, kernel0: expected a whole number from 1")
+        own = JobShape(job_procs=[1, 1, 4])
+        own.check(set_to(nodes), DEVICES)
+        assert own.procs_of(set_to(nodes), 0) == [1, 1, 4]
 
 
 @refusals("changed expected")
@@ -220,12 +215,9 @@ def test_machines_and_jobs_without_times_are_refused() -> None:
     for machine, said in (
         (
             Machine("b", 8, device="phi"),
-            "machine b: device: expected one on which jobs have times (cpu, ",
+            "machine b: device: expected one on which jobs have times (cpu, gpu, ",
         ),
-        (
-            Machine("fpga", 8),
-            "machine fpga: device: expected one on which jobs have times (cpu, gpu, ",
-        ),
+        (Machine("fpga", 8), "machine fpga: device: expected one on which jobs have times (cpu, gpu, "),
         (Machine("gpu", 2), "job type 2 (nw): times: expected one on a device of the machines (gpu)"),
     ):
         assert refusal(for_machines, types, [machine]).startswith(said)
@@ -263,3 +255,64 @@ def test_no_table_or_too_large_a_one_is_read_and_none_written_that_could_not_be_
     wrong, path = types_of(times_s=np.full((2, 3), -1.0)), tmp_path / "wrong.parquet"
     assert "'times', row 1: cpu: expected a number above 0" in refusal(write_job_types, wrong, path)
     assert not path.exists()
+
+
+SPEEDS = """file,gpu,job,gpus,steps_per_s
+simulation_throughputs,k80,A3C,1,2.0
+simulation_throughputs,v100,A3C,1,8.0
+simulation_throughputs,v100_unconsolidated,A3C,1,5.0
+physical_cluster_throughputs,v100,A3C,1,99.0
+simulation_throughputs,k80,LM (batch size 5),1,0.0
+simulation_throughputs,v100,LM (batch size 5),1,10.0
+simulation_throughputs,v100,LM (batch size 5),2,15.0
+simulation_throughputs,k80,Large,1,0.0
+simulation_throughputs,v100,Large,1,0.0
+"""
+
+
+def seven(job: str = "A3C", steps: object = 80, arrival: object = 0, gpus: object = 1) -> str:
+    return f"{job}\tcd %s && python3 main.py\t--max-steps\t0\t{steps}\t{arrival}\t{gpus}"
+
+
+def read_lines(folder: Path, *lines: str, speeds: str = SPEEDS) -> GavelTrace:
+    (folder / "a.trace").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (folder / "speeds.csv").write_text(speeds, encoding="utf-8")
+    return read_gavel(folder / "a.trace", folder / "speeds.csv")
+
+
+def test_a_job_runs_for_its_steps_over_its_speed(tmp_path: Path) -> None:
+    lines = seven(), seven("LM (batch size 5)", 100, 6.5), seven("LM (batch size 5)", 150, 6.5, 2)
+    trace = read_lines(tmp_path, *lines)
+    assert (trace.kinds, trace.left_out) == (("k80", "v100"), {})
+    jobs = trace.jobs
+    assert jobs.run_s.tolist() == jobs.estimate_s.tolist() == [[40, 10], [math.inf, 10], [math.inf, 10]]
+    columns = [column.tolist() for column in (jobs.submit_s, jobs.procs, jobs.number)]
+    assert columns == [[0, 6.5, 6.5], [1, 1, 2], [1, 2, 3]]
+
+
+def test_jobs_whose_time_is_not_known_are_left_out_and_counted(tmp_path: Path) -> None:
+    trace = read_lines(
+        tmp_path, seven(gpus=0), seven(gpus=16), seven(gpus=2), "", seven("Large"), seven(arrival=3)
+    )
+    assert trace.left_out == {"no GPUs": 1, "no speed on so many GPUs": 2, "does not fit on any GPU": 1}
+    assert trace.jobs.number.tolist() == [6]
+    said = refusal(read_lines, tmp_path, seven(gpus=16))
+    assert said.endswith("speed is known, found none (1 with no speed on so many GPUs)")
+    assert refusal(read_lines, tmp_path).endswith("a.trace: expected jobs whose speed is known, found none")
+
+
+@refusals("line message")
+def test_a_line_that_is_wrong_is_named(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_lines(tmp_path, seven(arrival=6), line)
+
+
+def test_speeds_are_of_the_simulation_and_of_one_server(tmp_path: Path) -> None:
+    # A kind without a row of a job does not run it. Files of the source are broken in all ways by the law of
+    # tests/data/test_sources.py.
+    read_lines(tmp_path, seven())
+    kinds, speeds = read_speeds(tmp_path / "speeds.csv")
+    assert kinds == ("k80", "v100")
+    assert (speeds["A3C", 1], speeds["LM (batch size 5)", 2]) == ([2, 8], [0, 15])
+    said = refusal(read_lines, tmp_path, seven(), speeds=SPEEDS.replace("simulation_", "other_"))
+    assert "expected rows of simulation_throughputs, found none" in said

@@ -1,29 +1,18 @@
 """Reservations for every job, windows and budgets of power: equal to a plain simulator's, and lawful."""
 
-import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from crosscast.arrays import Flags
-from crosscast.cluster.jobs import BY_TIME, Bound, Completion, Machine, Order, PlacedJobs, Policy, Schedule
-from crosscast.cluster.rules import NO_RULES, KindChoices, Learning, Priority, Rules, heights
-from crosscast.cluster.sharing import Sharing, sharing_metrics
+from crosscast.cluster.jobs import BY_TIME, Bound, Completion, Machine, Order, PlacedJobs, Policy
+from crosscast.cluster.resources import extra_power_w, milliwatts, resources_of
+from crosscast.cluster.rules import NO_RULES, KindChoices, Learning, Priority, Rules, Sharing, heights
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.simulator.engine import keys_of
-from crosscast.cluster.site import (
-    Budget,
-    Reservation,
-    Site,
-    constant_budget,
-    extra_power_w,
-    milliwatts,
-    read_site,
-    resources_of,
-)
+from crosscast.cluster.site import Budget, Reservation, Site, constant_budget
 from support.brute_force import PlainLearning, PlainPlan, PlainSharing
 from support.cluster import Case, jobs_of, made_case
 from support.examples import one_in
@@ -253,25 +242,9 @@ def made_with_rules(seed: int, kind: str) -> tuple[Case, Site, Rules]:
     return case, site, rules
 
 
-def of_its_kind(schedule: Schedule, rules: Rules, seed: int) -> int:
-    """Jobs that are stopped, slowed down by others, or run in a configuration that is not the first."""
-    count = 0 if schedule.cuts is None else len(schedule.cuts.job)
-    if schedule.seat is not None:
-        count += round(sharing_metrics(schedule, 1.0).slowed * len(schedule.jobs))
-    if rules.learning is not None:
-        kind, extra_w = rules.learning.kind, rules.learning.extra_w
-        nothing = np.zeros(extra_w.shape, np.bool_)
-        first_w = extra_w[np.arange(len(extra_w)), made_choices(seed, nothing, nothing).option][kind]
-        count += int((extra_power_w(schedule) != first_w * schedule.jobs.procs).sum())
-    return count
-
-
 @pytest.mark.parametrize("first", one_in(16, range(0, 2000, 125)))
-@pytest.mark.parametrize(
-    ("kind", "least"), [("", -1), ("rules", 10), ("sharing", 25), ("rules, sharing", 25), ("learning", 100)]
-)
-def test_plans_equal_those_of_a_plain_simulator(kind: str, least: int, first: int) -> None:
-    count = 0
+@pytest.mark.parametrize("kind", ["", "rules", "sharing", "rules, sharing", "learning"])
+def test_plans_equal_those_of_a_plain_simulator(kind: str, first: int) -> None:
     for seed in range(first, first + 125):
         case, site, rules = made_learning(seed) if kind == "learning" else made_with_rules(seed, kind)
         jobs, sharing = case.jobs, made_sharing(seed, case) if "sharing" in kind else None
@@ -284,35 +257,6 @@ def test_plans_equal_those_of_a_plain_simulator(kind: str, least: int, first: in
         if schedule.cuts is not None:
             cuts = zip(*(column.tolist() for column in vars(schedule.cuts).values()), strict=True)
             assert list(cuts) == found.cuts, seed
-        count += of_its_kind(schedule, rules, seed)
-    assert count > least, "too few jobs are of this kind for this to be a test"
-
-
-MACHINE = "[[machine]]\nname = 'one'\nprocs = 4\nidle_w = 10\n"
-RESERVATION = "[[reservation]]\nname = 'a'\nmachine = 'one'\n"
-
-
-def read(folder: Path, text: str) -> tuple[list[Machine], Site]:
-    path = folder / "site.toml"
-    path.write_text(MACHINE + text.replace("RESERVATION", RESERVATION))
-    return read_site(path)
-
-
-def test_a_file_says_what_surrounds_machines(tmp_path: Path) -> None:
-    (tmp_path / "budget.csv").write_text("start_s,power_w,price_per_kwh\n0,100,0.2\n3600,,0.1\n")
-    text = "active_w = 30\nRESERVATION\nstart = '1h'\nend = '2h'\nprocs = 2\n"
-    machines, site = read(tmp_path, f"{text}[power]\nbudget = 'budget.csv'\n")
-    assert machines == [Machine("one", 4, idle_w=10, active_w=30)]
-    assert site.reservations == (Reservation("a", "one", 3600, 7200, 2),)
-    assert site.budget is not None
-    assert site.budget.power_w.tolist() == [100, math.inf]
-    assert site.budget.price_per_kwh is not None
-    assert site.budget.carbon_g_per_kwh is None
-
-
-@refusals("text message")
-def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
-    assert message in refusal(read, tmp_path, text)
 
 
 ONE, POWERED = [Machine("one", 4)], [Machine("one", 4, idle_w=10, active_w=30)]

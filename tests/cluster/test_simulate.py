@@ -2,8 +2,6 @@
 
 import copy
 import ctypes
-import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -91,15 +89,20 @@ def test_what_cannot_be_simulated_is_refused(sizes: list[int], kind: str, cells:
     assert message in refusal(simulate, JOBS, machines, placement=placement)
 
 
-def test_times_of_other_machines_and_orders_that_are_none_are_refused() -> None:
-    jobs = replace(JOBS, run_s=np.ones((3, 3)))
-    for one, policy, message in (
-        (jobs, Policy(), "jobs: run_s: expected times on 1 or 2 machines, found 3"),
-        (JOBS, Policy("fcfs", "best"), "policy: backfill: expected one of fcfs, "),  # type: ignore[arg-type]
-        (JOBS, Policy(None), "policy: queue: expected one of fcfs, "),  # type: ignore[arg-type]
-    ):
-        said = refusal(simulate, one, TWO, policy=policy, placement=Bound(np.ones(3, np.int64)))
-        assert said.startswith(message)
+@pytest.mark.parametrize(
+    ("columns", "policy", "message"),
+    [
+        (3, Policy(), "jobs: run_s: expected times on 1 or 2 machines, found 3"),
+        (1, Policy("fcfs", "best"), "policy: backfill: expected one of fcfs, "),  # type: ignore[arg-type]
+        (1, Policy(None), "policy: queue: expected one of fcfs, "),  # type: ignore[arg-type]
+    ],
+)
+def test_times_of_other_machines_and_unknown_orders_are_refused(
+    columns: int, policy: Policy, message: str
+) -> None:
+    jobs = replace(JOBS, run_s=np.ones((3, columns)))
+    said = refusal(simulate, jobs, TWO, policy=policy, placement=Bound(np.ones(3, np.int64)))
+    assert said.startswith(message)
 
 
 def test_a_job_does_not_start_where_it_does_not_run() -> None:
@@ -147,42 +150,25 @@ def test_it_is_kept_with_other_things_that_are(cache: Path) -> None:
 
 
 def test_where_nothing_can_be_written_it_compiles_too(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    njit = numba.njit
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
 
     def without_folder(**options: Any) -> Any:
         if options.get("cache"):
             raise RuntimeError("cannot cache function: no locator available")
         return njit(**options)
 
+    njit = numba.njit
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", unknown)
+    assert jit_cached(twice)(4) == 8
     monkeypatch.setattr(compiled._NUMBA, "njit", without_folder)
     function = jit_cached(twice)
     assert not is_jit_cached(function)
     assert function(4) == 8
-    assert is_jit_cached(function)
-
-
-def test_a_user_without_a_home_folder_can_simulate_too(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setattr(Path, "home", unknown)
-    assert jit_cached(twice)(4) == 8
 
 
 MADE = jobs_of(*[(job, *row) for job, row in enumerate([(3, 4), (4, 2), (1, 3), (1, 9), (2, 0), (3, 5)])])
-
-
-def test_interpreted_it_is_the_same() -> None:
-    code = "from support.cluster import made_case\nfrom crosscast.cluster.simulate import simulate\n"
-    code += "for case in map(made_case, range(40)):\n"
-    code += "    given = {'policy': case.policy, 'placement': case.placement}\n"
-    code += "    print(simulate(case.jobs, case.machines, **given).start_s.tolist())"
-    path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-    starts = [simulated(made_case(seed)).start_s.tolist() for seed in range(40)]
-    assert done.stdout.splitlines() == list(map(str, starts)), done.stderr
 
 
 def test_a_simulation_that_pauses_is_the_same_and_changes_no_job(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,18 +6,17 @@ They lie beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` po
 import gzip
 import runpy
 import tarfile
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from crosscast.cluster.job_tables import read_gavel
-from crosscast.cluster.jobs import COLUMNS, Bound, Jobs, Machine, Policy, read_machines
+from crosscast.cluster.job_types import read_gavel
+from crosscast.cluster.jobs import COLUMNS, Jobs, Machine, Policy, read_machines
 from crosscast.cluster.simulate import simulate
-from crosscast.cluster.swf import FIELDS, read_swf
+from crosscast.cluster.trace_files import read_swf
+from crosscast.cluster.traces import FIELDS
 from crosscast.errors import InputError
-from support.brute_force import Plain
 from support.examples import one_in
 from support.shared import shared_data
 
@@ -30,26 +29,6 @@ core, as ``python -m benchmarks.schedule`` runs it."""
 
 def jobs_of(name: str) -> Jobs:
     return read_swf(shared_data(f"swf/{name}.swf.gz")).jobs().jobs.killed_at_estimate()
-
-
-@pytest.mark.parametrize(
-    ("policy", "log"),
-    one_in(
-        5, product([Policy(), Policy("fcfs", "shortest"), Policy("widest", "smallest-area")], [KTH, HPC2N])
-    ),
-)
-def test_parts_of_logs_equal_a_plain_simulators(policy: Policy, log: tuple[str, int]) -> None:
-    name, procs = log
-    whole = jobs_of(name)
-    # On a third of the machine there is always a queue.
-    machines = [Machine("one", procs // 3)]
-    narrow = np.flatnonzero(whole.procs <= procs // 3)
-    for first in (0, 5_000, 20_000):
-        rows = narrow[first : first + 120]
-        jobs = whole.taken(rows, whole.submit_s[rows])
-        plain = Plain(jobs, machines, policy, Bound(np.zeros(len(jobs), np.int64))).simulate()
-        schedule = simulate(jobs, machines, policy=policy)
-        assert schedule.start_s.tolist() == [plain.runs[job].start for job in range(len(jobs))]
 
 
 def test_first_come_first_served_a_whole_log_is_as_in_accasim() -> None:

@@ -12,8 +12,8 @@ import pytest
 import crosscast
 from crosscast.cluster.experiment import Setup, run_experiment
 from crosscast.cluster.jobs import Jobs, Machine
-from crosscast.cluster.metrics import Steps, queue_length
 from crosscast.cluster.placements import Workload
+from crosscast.cluster.resources import Steps, queue_length
 from crosscast.devices.roofline import Verdicts
 from crosscast.evaluation.relative.evaluation import evaluate_relative
 from crosscast.evaluation.time.evaluation import evaluate_time

@@ -21,8 +21,7 @@ from crosscast.cli import main
 from crosscast.data.corun import write_profile
 from crosscast.errors import EnvironmentFault
 from crosscast.service import app as app_module
-from crosscast.service.app import application
-from crosscast.service.gate import Limits
+from crosscast.service.app import Limits, application
 from crosscast.service.models import Served
 from crosscast.service.questions import Endpoint
 from support.corun_models import constant, made_jobs
@@ -112,12 +111,6 @@ def test_choices_are_those_of_the_command(
     for asked in ({"runs": runs}, {"profile": "app1"}):
         found = service.ask("/v1/choose", {**limits, **asked}).json
         assert bytes_of(found) == bytes_of(told)
-
-
-def test_an_impossible_cap_is_answered_with_the_reason(service: InProcess) -> None:
-    found = service.ask("/v1/choose", {"power_cap_w": 1, "profile": "app1"})
-    assert (found.code, found.json["configuration"]) == (200, None)
-    assert "so nothing is chosen" in found.json["reason"]
 
 
 def test_plans_are_those_of_the_command(capsys: Output, service: InProcess, folder: Path) -> None:
@@ -274,6 +267,11 @@ def test_answers_that_take_too_long_are_given_up(served: Served, monkeypatch: py
         assert 'crosscast_refusals_total{why="time"} 2.0' in service.ask("/metrics").body.decode()
     finally:
         go_on.set()
+
+
+def test_a_request_too_many_is_to_come_again(served: Served) -> None:
+    found = InProcess(application(served, lambda: (), Limits(requests=0))).ask("/v1/predict", ASKED)
+    assert (found.code, found.headers["retry-after"]) == (503, "1")
 
 
 def test_an_error_of_ours_does_not_show_its_text(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ def test_the_units_are_what_systemd_understands_and_hardened(tmp_path: Path, cap
 
 def test_the_dashboard_asks_for_metrics_that_there_are(tmp_path: Path, capsys: Output) -> None:
     pytest.importorskip("prometheus_client")
-    from crosscast.service.gate import Metrics
+    from crosscast.service.app import Metrics
     from crosscast.service.models import Served
 
     INSTALL.text(capsys, "grafana", "--dir", tmp_path)

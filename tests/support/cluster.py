@@ -21,7 +21,7 @@ from crosscast.cluster.jobs import (
     Schedule,
 )
 from crosscast.cluster.simulate import simulate
-from crosscast.cluster.swf import NAMES, JobTrace, SwfHeader
+from crosscast.cluster.traces import NAMES, JobTrace, SwfHeader
 
 
 def jobs_of(*rows: tuple[float, ...], **more: Any) -> Jobs:
@@ -62,7 +62,7 @@ class Case:
     placement: Placement
 
 
-def made_case(seed: int, *, most_jobs: int = 25, exact: bool | None = None) -> Case:
+def made_case(seed: int, *, most_jobs: int = 25) -> Case:
     """A case for a seed: one to three machines, any policy, any placement; estimates exact or not."""
     rng = np.random.default_rng(seed)
     count = int(rng.integers(1, most_jobs + 1))
@@ -77,8 +77,7 @@ def made_case(seed: int, *, most_jobs: int = 25, exact: bool | None = None) -> C
         cannot[procs > machines[0].procs] = False
         cannot[:, 0] = False
         run_s[cannot] = np.inf
-    exact = bool(rng.random() < 0.3) if exact is None else exact
-    estimate_s = run_s if exact else _estimates(rng, run_s, len(machines))
+    estimate_s = run_s if rng.random() < 0.3 else _estimates(rng, run_s, len(machines))
     jobs = Jobs(np.arange(count) + 1, submit_s, procs, run_s, estimate_s)
     orders = STATIC_ORDERS
     queue = orders[int(rng.integers(len(orders)))] if rng.random() < 0.5 else "fcfs"
@@ -143,10 +142,10 @@ def written(folder: Path, *lines: str, name: str = "made.swf") -> Path:
     return path
 
 
-def trace_of_kinds(folder: Path, jobs: int, kinds: int = 1, *, apart_s: int = 1, asked_s: int = 600) -> Path:
+def trace_of_kinds(folder: Path, jobs: int, kinds: int = 1, *, asked_s: int = 600) -> Path:
     """A trace of jobs of 600 s on 2 processors, of each kind in turn."""
     line = "{job} {submit} -1 600 2 -1 -1 2 {asked} -1 1 1 -1 {kind} -1 -1 -1 -1"
-    rows = [(job, apart_s * job, 1 + job % kinds) for job in range(1, jobs + 1)]
+    rows = [(job, job, 1 + job % kinds) for job in range(1, jobs + 1)]
     lines = (line.format(job=job, submit=submit, asked=asked_s, kind=kind) for job, submit, kind in rows)
     return written(folder, *lines, name="jobs.swf")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crosscast.service.gate import App, Message
+from crosscast.service.app import App, Message
 
 OVER_TCP = ("127.0.0.1", 8750)
 

@@ -1,24 +1,117 @@
-"""Configurations of jobs under a budget of power: chosen beforehand, or learned from jobs that have ended."""
+"""Jobs under a budget of power: configurations, chosen beforehand or learned, and starts by its price."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.jobs import Jobs, PlacedJobs, first_row
-from crosscast.cluster.power import PowerOptions
-from crosscast.cluster.rules import KindChoices, Learning
-from crosscast.cluster.site import MILLIWATTS, POWER_POLICIES, Budget, PowerPolicy, idle_power_w
-from crosscast.errors import InputError, expect_known
+from crosscast.cluster.resources import MILLIWATTS, idle_power_w
+from crosscast.cluster.rules import MOST_SLOWDOWN, KindChoices, Learning
+from crosscast.cluster.site import Budget, PowerPolicy, Shift, rows_of_csv
+from crosscast.data.files import number_of_text
+from crosscast.errors import InputError
+
+
+@dataclass(frozen=True)
+class PowerOptions:
+    """Configurations in which ``c`` kinds of jobs can run, up to ``k`` each, the fastest first.
+
+    Arrays are of shape ``(c, k)``, padded with NaN.
+    """
+
+    kinds: tuple[str, ...]
+    power_w: Reals  # Power of a processor that runs such a job, in watts
+    slowdown: Reals  # Time over that in the fastest configuration
+    predicted_power_w: Reals | None = None  # Predictions of these; `None` without any
+    predicted_slowdown: Reals | None = None
+    # Power cap of a processor in watts; NaN where it is not one cap for all
+    cap_w: Reals | None = None
+
+    def believed(self, policy: PowerPolicy) -> tuple[Reals, Reals]:
+        """Return the power and the slowdown that a policy uses."""
+        if policy != "model":
+            return self.power_w, self.slowdown
+        if self.predicted_power_w is None or self.predicted_slowdown is None:
+            raise InputError.of(
+                where="power",
+                field="model",
+                expected="options with predicted power and slowdown",
+                found="none",
+            )
+        return self.predicted_power_w, self.predicted_slowdown
+
+
+_MOST_W = 1e9
+
+_TRUE = ("power_w", "slowdown")
+_PREDICTED = ("predicted_power_w", "predicted_slowdown")
+_CAP = "cap_w"
+
+
+def read_power_options(path: str | Path) -> PowerOptions:
+    """Read configurations of kinds of jobs: a CSV file with a row for each.
+
+    Columns are `kind`, `power_w`, `slowdown`, and maybe `predicted_power_w` and `predicted_slowdown`, and
+    `cap_w`, which may be empty.
+    """
+    header, rows = rows_of_csv(path, "power options", ("kind", *_TRUE), (*_PREDICTED, _CAP))
+    names = [name for name in (*_TRUE, *_PREDICTED, _CAP) if name in header]
+    if len(set(names) & set(_PREDICTED)) == 1:
+        raise InputError.of(where=path, expected=f"both or none of {', '.join(_PREDICTED)}", found="one")
+    by_kind: dict[str, list[list[float]]] = {}
+    for where, cells in rows:
+        numbers = []
+        for name in names:
+            number = number_of_text(cells[name])
+            limit = MOST_SLOWDOWN if "slowdown" in name else _MOST_W
+            if not 0 < number <= limit and not (name == _CAP and not cells[name]):
+                found = repr(cells[name])
+                expected = "a number above 0" + (f" and at most {limit:g}" if number > 0 else "")
+                raise InputError.of(where=where, field=name, expected=expected, found=found)
+            numbers.append(number)
+        of_kind = by_kind.setdefault(cells["kind"], [])
+        if any(np.array_equal(numbers, others, equal_nan=True) for others in of_kind):
+            expected, found = "each configuration of a kind once", f"one of kind {cells['kind']} again"
+            raise InputError.of(where=where, expected=expected, found=found)
+        of_kind.append(numbers)
+    most = max(map(len, by_kind.values()))
+    table = np.full((len(names), len(by_kind), most), np.nan)
+    for index, (kind, rows_of_kind) in enumerate(by_kind.items()):
+        ordered = sorted(rows_of_kind, key=lambda row: (row[1], row[0]))
+        if abs(ordered[0][1] - 1) > _SAME:
+            expected, found = "a configuration with a slowdown of 1", f"{ordered[0][1]:g} at best"
+            where = f"{path}: kind {kind}"
+            raise InputError.of(where=where, field="slowdown", expected=expected, found=found)
+        table[:, index, : len(ordered)] = np.array(ordered).T
+    return PowerOptions(tuple(by_kind), **dict(zip(names, table, strict=True)))
+
+
+_SAME = 1e-6
+
+
+def check_idle(options: PowerOptions, kind: Integers, placed: PlacedJobs, file: Path) -> None:
+    """Refuse a configuration of jobs that takes less power than an idle processor of their machine."""
+    for index, of_kind in sorted(set(zip(placed.machine.tolist(), kind.tolist(), strict=True))):
+        machine, least_w = placed.machines[index], float(np.nanmin(options.power_w[of_kind]))
+        if least_w < machine.idle_w:
+            where, found = f"{file}: kind {options.kinds[of_kind]}", f"{least_w:g} W"
+            expected = f"at least the {machine.idle_w:g} W of an idle processor of {machine.name}"
+            raise InputError.of(where=where, field="power_w", expected=expected, found=found)
+
 
 FULL_LOAD = 0.7
 """Load of processors and power up to which speed counts more than throughput."""
 
 _WEIGHTS = 201
+
+_TINY = 1e-6
+"""Milliwatts by which rounding errors may be below a whole number."""
 
 HORIZON = 40.0
 """Later jobs of a kind that profit from a trial of a configuration."""
@@ -69,7 +162,6 @@ def choose_options(
     that of power, see `_prices`.
     """
     cluster = _Cluster.of(len(options.kinds), kind, placed, budget)
-    expect_known(policy, POWER_POLICIES, field="power")
     believed_w, believed = options.believed(policy)
     power_w, slowdown = cluster.of_pairs(believed_w), cluster.of_pairs(believed)
     extra_w, pair = cluster.extra_w(power_w), cluster.pair
@@ -239,7 +331,9 @@ class _Chooser:
         pairs = range(len(measured))
         rows = zip(pairs, extra_w, is_open, tried.max(axis=1), strict=True)
         option = np.array([self._choice(prices, *row) for row in rows])
-        most_w = np.maximum(self.most_w - self.cluster.idle_w, 0.0)
+        # Rounded down, so that the milliwatts of a wide job's processors do not add up to more.
+        most_mw = np.maximum(self.most_w - self.cluster.idle_w, 0.0) * MILLIWATTS
+        most_w = np.floor(most_mw + _TINY) / MILLIWATTS
         return KindChoices(option, slowdown[pairs, option], np.minimum(extra_w[pairs, option], most_w))
 
     def _choice(self, prices: _Prices, pair: int, extra_w: Reals, is_open: Flags, is_busy: np.bool_) -> int:
@@ -299,3 +393,54 @@ def configure(
         fastest_s=jobs.run_s,
     )
     return Configured(planned, np.maximum(options.power_w[kind, chosen], idle_w) * jobs.procs)
+
+
+def cheapest_release_s(placed: PlacedJobs, budget: Budget, by: Shift, limit_s: float) -> Reals:
+    """Return the start of each job with the lowest cost of its energy, by its estimate.
+
+    Starts are at most `limit_s` after submission; ties go to the first. The cost is piecewise linear in the
+    start, with breaks where the job starts or ends at a step of the budget, so that only these are tried.
+    """
+    jobs = placed.jobs
+    level = budget.carbon_g_per_kwh if by == "carbon" else budget.price_per_kwh
+    if by == "never" or level is None or not len(jobs):
+        return jobs.submit_s
+    origin_s = jobs.submit_s[0]
+    since, run_s = jobs.submit_s - origin_s, placed.on_machine(jobs.estimate_s)
+    lasts = np.isfinite(run_s) & (run_s > 0)
+    run_s = np.where(lasts, run_s, 0.0)
+    step_s = budget.start_s
+    total = np.concatenate(([0.0], np.cumsum(np.diff(step_s) * level[:-1])))
+
+    def cost(start_s: Reals) -> Reals:
+        return _sum_until(start_s + run_s, step_s, level, total) - _sum_until(start_s, step_s, level, total)
+
+    best_s, least = since.copy(), cost(since)
+    # Steps at which the job may start, then those at which it may end.
+    for shift in (np.zeros(len(jobs)), run_s):
+        first = np.searchsorted(step_s, since + shift, side="right")
+        last = np.searchsorted(step_s, since + shift + limit_s, side="right")
+        for offset in range(int((last - first).max(initial=0))):
+            index = np.minimum(first + offset, len(step_s) - 1)
+            start_s = np.clip(step_s[index] - shift, since, since + limit_s)
+            best_s, least = _better(best_s, least, start_s, cost(start_s), (first + offset < last) & lasts)
+    start_s = since + limit_s
+    best_s, least = _better(best_s, least, start_s, cost(start_s), lasts)
+    release_s: Reals = best_s + origin_s
+    return release_s
+
+
+_GAIN = 1e-9
+"""Share of the cost by which a later start must be cheaper, above rounding errors."""
+
+
+def _better(best_s: Reals, least: Reals, start_s: Reals, cost: Reals, allowed: Flags) -> tuple[Reals, Reals]:
+    margin = _GAIN * np.abs(least)
+    is_less = allowed & ((cost < least - margin) | ((cost <= least) & (start_s < best_s)))
+    return np.where(is_less, start_s, best_s), np.where(is_less, cost, least)
+
+
+def _sum_until(time_s: Reals, step_s: Reals, level: Reals, total: Reals) -> Reals:
+    """Integrate a step function up to these times, from its first step on."""
+    index = np.maximum(np.searchsorted(step_s, time_s, side="right") - 1, 0)
+    return total[index] + (time_s - step_s[index]) * level[index]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Policy, Schedule
 from crosscast.cluster.metrics import MachineMetrics, ScheduleMetrics, metrics_of, per_machine, policy_label
-from crosscast.cluster.placements import PLACEMENTS, Workload, without_choice
+from crosscast.cluster.placements import PLACEMENTS, Workload, drawn, without_choice
 from crosscast.cluster.simulate import timed
-from crosscast.errors import CrosscastError, InputError, expect_known, importing
+from crosscast.errors import CrosscastError, InputError, importing
 from crosscast.evaluation.executor import mapped
 
 SHARE = 0.95
@@ -55,38 +55,6 @@ MOST_JOBS = 100_000_000
 
 PUBLISHED_JOBS = 50_000
 """Jobs of the workload in section VII of Nichols et al. 2024."""
-
-
-def draw_types(types: int, count: int, generator: np.random.Generator) -> Integers:
-    """Draw the type of each job, uniformly with replacement."""
-    if types < 1:
-        raise InputError.of(field="types", expected="at least one type of job", found="none")
-    if not 1 <= count <= MOST_JOBS:
-        raise InputError.of(field="jobs", expected=f"1 to {MOST_JOBS:,} jobs", found=f"{count:,}")
-    return generator.integers(types, size=count)
-
-
-def submissions(count: int, interarrival_s: float, generator: np.random.Generator) -> Reals:
-    """Draw times of submission: the first at 0 s, the next after exponential times (a Poisson process)."""
-    if not (interarrival_s >= 0 and np.isfinite(interarrival_s)):
-        raise InputError.of(
-            field="interarrival", expected="a time of at least 0 s", found=f"{interarrival_s}"
-        )
-    between = generator.exponential(interarrival_s, size=count)
-    between[:1] = 0.0
-    return np.cumsum(between)
-
-
-def drawn(types: Workload, indices: Integers, submit_s: Reals) -> Workload:
-    """Return jobs of these types, numbered from 1, submitted at these times."""
-    jobs = replace(types.jobs.taken(indices, submit_s), number=np.arange(1, len(indices) + 1))
-    return replace(
-        types,
-        jobs=jobs,
-        uses_gpu=types.uses_gpu[indices],
-        vector=None if types.vector is None else types.vector[indices],
-        predicted_s=None if types.predicted_s is None else types.predicted_s[indices],
-    )
 
 
 def least_work_s(types: Workload, counts: Integers) -> float:
@@ -133,7 +101,6 @@ def least_makespan_s(types: Workload, counts: Integers) -> float:
 class PlacementOutcome:
     """Result of a placement on the workload of one seed."""
 
-    placement: str  # Name of the placement
     seed: int
     metrics: ScheduleMetrics  # Metrics of the whole schedule and by machine
     machines: Sequence[MachineMetrics]
@@ -143,15 +110,12 @@ class PlacementOutcome:
     simulation_s: float  # Duration of the simulation in seconds
 
 
-def outcome_of(
-    placement: str, seed: int, workload: Workload, schedule: Schedule, simulation_s: float
-) -> PlacementOutcome:
+def outcome_of(seed: int, workload: Workload, schedule: Schedule, simulation_s: float) -> PlacementOutcome:
     """Compute the metrics of a schedule."""
     least_s = schedule.alone_s
     procs, actual_s = workload.jobs.procs, schedule.on_machine(workload.jobs.run_s)
     least_work = float((procs * least_s).sum())
     return PlacementOutcome(
-        placement=placement,
         seed=seed,
         metrics=metrics_of(schedule),
         machines=per_machine(schedule),
@@ -209,67 +173,45 @@ class PlacementSummary:
         }
 
 
-def summaries(outcomes: Sequence[PlacementOutcome]) -> list[PlacementSummary]:
-    """Summarise each placement, in the order of first appearance."""
-    by_name: dict[str, list[PlacementOutcome]] = {}
-    for outcome in outcomes:
-        by_name.setdefault(outcome.placement, []).append(outcome)
-    return [_summary(name, group, by_name) for name, group in by_name.items()]
-
-
-def _summary(
-    name: str, group: list[PlacementOutcome], by_name: dict[str, list[PlacementOutcome]]
-) -> PlacementSummary:
+def _summary(name: str, by_name: Mapping[str, Sequence[PlacementOutcome]]) -> PlacementSummary:
+    group = by_name[name]
     metrics = [outcome.metrics for outcome in group]
+    against = {
+        reference: mean_of(
+            [
+                one.metrics.makespan_s / other.metrics.makespan_s - 1
+                for one, other in zip(group, by_name[reference], strict=True)
+            ]
+        )
+        for reference in REFERENCES
+        if reference in by_name
+        and reference != name
+        and all(each.metrics.makespan_s > 0 for each in by_name[reference])
+    }
+    by_machine = zip(*(outcome.machines for outcome in group), strict=True)
     return PlacementSummary(
         placement=name,
         jobs=metrics[0].jobs,
         makespan_s=mean_of([each.makespan_s for each in metrics]),
         average_bounded_slowdown=mean_of([each.average_bounded_slowdown for each in metrics]),
-        mean_wait_s=_mean([each.mean_wait_s for each in metrics]),
-        median_wait_s=_mean([each.median_wait_s for each in metrics]),
-        wait_p95_s=_mean([each.wait_p95_s for each in metrics]),
-        utilisation=_mean_if_known([each.utilisation for each in metrics]),
-        on_fastest=_mean([each.on_fastest for each in group]),
-        work_over_least=_mean_if_known([each.work_over_least for each in group]),
-        simulation_s=_mean([each.simulation_s for each in group]),
-        machines=[
-            _machine([outcome.machines[index] for outcome in group])
-            for index in range(len(group[0].machines))
-        ],
-        against={
-            reference: mean_of(
-                [
-                    one.metrics.makespan_s / other.metrics.makespan_s - 1
-                    for one, other in zip(group, by_name[reference], strict=True)
-                ]
-            )
-            for reference in REFERENCES
-            if reference in by_name
-            and reference != name
-            and all(each.metrics.makespan_s > 0 for each in by_name[reference])
-        },
+        machines=[_machine(of_machine) for of_machine in by_machine],
+        against=against,
         outcomes=group,
+        **_means(metrics, "mean_wait_s", "median_wait_s", "wait_p95_s", "utilisation"),
+        **_means(group, "on_fastest", "work_over_least", "simulation_s"),
     )
 
 
-def _machine(metrics: list[MachineMetrics]) -> MachineMetrics:
-    return replace(
-        metrics[0],
-        jobs=round(np.mean([each.jobs for each in metrics])),
-        utilisation=_mean_if_known([each.utilisation for each in metrics]),
-        mean_wait_s=_mean_if_known([each.mean_wait_s for each in metrics]),
-        average_bounded_slowdown=_mean_if_known([each.average_bounded_slowdown for each in metrics]),
-    )
+def _machine(metrics: Sequence[MachineMetrics]) -> MachineMetrics:
+    jobs = round(np.mean([each.jobs for each in metrics]))
+    means = _means(metrics, "utilisation", "mean_wait_s", "average_bounded_slowdown")
+    return replace(metrics[0], jobs=jobs, **means)
 
 
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values))
-
-
-def _mean_if_known(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return _mean(known) if len(known) == len(values) else None
+def _means(results: Sequence[object], *names: str) -> dict[str, Any]:
+    """Return the means of these metrics, ``None`` where one of the results has none."""
+    values = {name: [getattr(each, name) for each in results] for name in names}
+    return {name: None if None in known else float(np.mean(known)) for name, known in values.items()}
 
 
 MOST_TYPES = 200_000
@@ -312,8 +254,6 @@ def interarrival_of_load(types: Workload, load: float) -> float:
 
     A load of 1 is the capacity of the machines under the best allocation of jobs.
     """
-    if not (load > 0 and np.isfinite(load)):
-        raise InputError.of(field="load", expected="a number above 0", found=f"{load}")
     count = len(types)
     return least_work_s(types, np.ones(count, dtype=np.int64)) / count / load
 
@@ -326,13 +266,10 @@ def run_experiment(
     keep: Callable[[str, int, Schedule], None] | None = None,
 ) -> Experiment:
     """Draw workloads and simulate each placement on each: section VII of Nichols et al. 2024."""
-    expect_known(setup.placements, PLACEMENTS, field="placement")
-    if not setup.placements or not setup.seeds:
-        raise InputError.of(field="experiment", expected="at least one placement and one seed", found="none")
-    outcomes: list[PlacementOutcome] = []
+    outcomes: dict[str, list[PlacementOutcome]] = {name: [] for name in setup.placements}
     at_once: list[bool] = []
     bounds: list[float] = []
-    total = len(setup.seeds) * len(setup.placements)
+    ended, total = 0, len(setup.seeds) * len(setup.placements)
     for seed in setup.seeds:
         workload, counts = _workload(types, setup, seed)
         at_once.append(workload.jobs.submit_s[0] == workload.jobs.submit_s[-1])
@@ -341,32 +278,40 @@ def run_experiment(
         placed = (
             PLACEMENTS[name](workload, np.random.default_rng((seed, _PLACE))) for name in setup.placements
         )
-        runs = ((workload.jobs, workload.machines, setup.policy, placement) for placement in placed)
+        runs = (
+            (workload.jobs, workload.machines, {"policy": setup.policy, "placement": placement})
+            for placement in placed
+        )
         for name, (schedule, spent_s) in zip(setup.placements, mapped(timed, runs), strict=True):
-            outcomes.append(outcome_of(name, seed, workload, schedule, spent_s))
+            outcomes[name].append(outcome_of(seed, workload, schedule, spent_s))
+            ended += 1
             if keep is not None:
                 keep(name, seed, schedule)
             if progress is not None:
-                progress(len(outcomes), total, name)
+                progress(ended, total, name)
     mean_bound = mean_of(bounds) if len(bounds) == len(setup.seeds) else None
-    return Experiment(setup, summaries(outcomes), all(at_once), mean_bound)
+    results = [_summary(name, outcomes) for name in outcomes]
+    return Experiment(setup, results, all(at_once), mean_bound)
 
 
 def _workload(types: Workload, setup: Setup, seed: int) -> tuple[Workload, Integers]:
     """Return the jobs of a seed, and the number of each type."""
-    if seed < 0:
-        raise InputError.of(field="seed", expected="at least 0", found=f"{seed}")
     generator = np.random.default_rng((seed, _DRAW))
     if setup.jobs is None:
         indices = np.arange(len(types))
         submit_s = np.zeros(len(types)) if setup.submit_s is None else setup.submit_s
         workload = replace(types, jobs=replace(types.jobs, submit_s=submit_s))
     else:
-        indices = draw_types(len(types), setup.jobs, generator)
-        workload = drawn(types, indices, submissions(setup.jobs, setup.interarrival_s, generator))
+        if not 1 <= setup.jobs <= MOST_JOBS:
+            expected = f"1 to {MOST_JOBS:,} jobs"
+            raise InputError.of(field="jobs", expected=expected, found=f"{setup.jobs:,}")
+        indices = generator.integers(len(types), size=setup.jobs)
+        # A Poisson process, of which the first job is at once.
+        between_s = generator.exponential(setup.interarrival_s, size=setup.jobs)
+        between_s[0] = 0.0
+        workload = drawn(types, indices, np.cumsum(between_s))
     if setup.estimates == "predicted":
-        if workload.predicted_s is None:
-            raise InputError.of(field="estimates", expected="jobs with predicted times", found="none")
+        assert workload.predicted_s is not None
         # Times are infinite where a job cannot run.
         estimate_s = np.where(workload.runs_on, workload.predicted_s, np.inf)
         workload = replace(workload, jobs=replace(workload.jobs, estimate_s=estimate_s))

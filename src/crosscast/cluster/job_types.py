@@ -1,9 +1,10 @@
-"""Types of jobs: applications with measured and predicted times, of which an experiment draws jobs."""
+"""Jobs with times on several machines: tables of types of jobs, and traces of Gavel with its speeds."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,8 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Machine, first_row
+from crosscast.cluster.jobs import Jobs, Machine, first_row
+from crosscast.cluster.trace_files import text_lines
 from crosscast.data.schema import Column, Schema
+from crosscast.data.sources.corun import GAVEL_ALONE, GAVEL_SPEEDS, GAVEL_SPREAD
+from crosscast.data.sources.source import read_file
 from crosscast.data.table import Table, read_table, table_of, write_table
 from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.relative.evaluation import HeldOutPredictions
@@ -131,10 +135,6 @@ class JobShape:
         """Return the processors of each type of job made of a run."""
         return [_nodes(runs, row)] if self.job_procs is None else self.job_procs
 
-    def uses_gpu(self, application: str) -> bool:
-        """Whether users know an application as one for GPUs."""
-        return self.gpu_applications is None or application in self.gpu_applications
-
     def repeats_of(self, times_s: Reals) -> Integers:
         """Return the repeats of each job's kernel, of shape ``(c,)``."""
         if self.job_s is None:
@@ -242,18 +242,15 @@ def _types_of(table: Table, label: str) -> JobTypes:
         raise InputError(f"{label}: expected at most {_MOST_DEVICES} devices, found {len(devices)}")
     return JobTypes(
         devices=devices,
-        procs=_counts(cells["procs"]),
+        # An empty cell is 1.
+        procs=np.array([cell or 1 for cell in cells["procs"]], np.int64),
         uses_gpu=np.array(cells["uses_gpu"], dtype=np.bool_),
-        repeats=_counts(cells["repeats"]),
+        repeats=np.array([cell or 1 for cell in cells["repeats"]], np.int64),
         submit_s=_submits(label, cells["submit_s"]),
         times_s=_matrix(devices, times),
         predicted=_matrix(devices, predicted),
         **{name: tuple(cells[name]) for name in _TEXTS},
     )
-
-
-def _counts(cells: Sequence[int | None]) -> npt.NDArray[np.int64]:
-    return np.array([1 if cell is None else cell for cell in cells], dtype=np.int64)
 
 
 def _submits(label: str, cells: Sequence[float | None]) -> Reals | None:
@@ -322,14 +319,14 @@ def held_out_jobs(predictions: HeldOutPredictions, shape: JobShape = _AS_MEASURE
     procs = [shape.procs_of(runs, rows[cell][0]) for cell in cells]
     # A kernel's jobs of several widths are next to each other.
     index = np.repeat(np.arange(len(cells)), [len(widths) for widths in procs])
-    kinds = [cells[cell] for cell in index]
+    kinds, gpu = [cells[cell] for cell in index], shape.gpu_applications
     return JobTypes(
         devices=vectors.devices,
         application=tuple(kind[0] for kind in kinds),
         kernel=tuple(kind[1] for kind in kinds),
         size=tuple(kind[2] for kind in kinds),
         procs=np.concatenate(procs).astype(np.int64),
-        uses_gpu=np.array([shape.uses_gpu(kind[0]) for kind in kinds]),
+        uses_gpu=np.array([gpu is None or kind[0] in gpu for kind in kinds]),
         repeats=shape.repeats_of(times_s)[index],
         submit_s=None,
         user=(None,) * len(kinds),
@@ -338,3 +335,109 @@ def held_out_jobs(predictions: HeldOutPredictions, shape: JobShape = _AS_MEASURE
         source=tuple(shape.job_source if kind[4] == NO_SOURCE else kind[4] for kind in kinds),
         model=(predictions.model,) * len(kinds),
     )
+
+
+Speeds = Mapping[tuple[str, int], Sequence[float]]
+"""Steps per second on each kind of GPU, by type of job and number of GPUs; 0 where it does not fit."""
+
+
+def read_speeds(path: str | Path) -> tuple[tuple[str, ...], Speeds]:
+    """Read the kinds of GPU, and the speeds of types of jobs on those in one server."""
+    rows = [
+        row
+        for row in read_file(GAVEL_ALONE, Path(path)).rows
+        if row["file"] == GAVEL_SPEEDS and not row.text("gpu").endswith(GAVEL_SPREAD)
+    ]
+    if not rows:
+        raise InputError(f"{path}: expected rows of {GAVEL_SPEEDS}, found none")
+    kinds = tuple(dict.fromkeys(row.text("gpu") for row in rows))
+    by_job = {(row.text("job"), row.integer("gpus")): [0.0] * len(kinds) for row in rows}
+    for row in rows:
+        kind = kinds.index(row.text("gpu"))
+        by_job[row.text("job"), row.integer("gpus")][kind] = row.number("steps_per_s")
+    return kinds, by_job
+
+
+_LAYOUTS = {
+    7: {"total steps": 4, "arrival time": 5, "scale factor": 6},
+    9: {"total steps": 4, "scale factor": 5, "arrival time": 8},
+    10: {"total steps": 5, "scale factor": 6, "arrival time": 9},
+}
+"""Indices of fields by the number of fields in a line, as Gavel's ``parse_trace`` changed over time."""
+
+
+@dataclass(frozen=True)
+class GavelTrace:
+    """A trace with run times on kinds of GPU."""
+
+    # The `n` jobs; `run_s` is of shape `(n, k)`, infinite on kinds where a job does not fit. Their numbers
+    # are those of their lines, and the estimates are exact
+    jobs: Jobs
+    kinds: tuple[str, ...]  # The `k` kinds of GPU
+    left_out: Mapping[str, int]  # Number of lines that were left out, by the reason
+
+
+def read_gavel(trace: str | Path, speeds: str | Path) -> GavelTrace:
+    """Read a trace of Gavel (Narayanan et al. 2020).
+
+    A job runs for its total steps over the speed of its type on its number of GPUs (the scale factor). Jobs
+    on no GPUs are left out, as Gavel does, and so are those whose speed was not measured on their number of
+    GPUs, or is 0 on all kinds.
+    """
+    trace = Path(trace)
+    kinds, known_speeds = read_speeds(speeds)
+    types = {name for name, _ in known_speeds}
+    numbers, arrivals, procs, runs = [], [], [], []
+    left_out: Counter[str] = Counter()
+    last = 0.0
+    for line, text in text_lines(trace):
+        if not text.strip():
+            continue
+        where, fields = f"{trace}: line {line}", text.split("\t")
+        layout = _LAYOUTS.get(len(fields))
+        if layout is None:
+            raise InputError(f"{where}: expected 7, 9 or 10 fields with tabs between, found {len(fields)}")
+        job = fields[0].strip()
+        if job not in types:
+            raise InputError(f"{where}: job type: expected one with a speed in {speeds}, found {job[:80]!r}")
+        steps, gpus, arrival_s = (
+            _number(where, name, fields[layout[name]], is_whole=name == "scale factor")
+            for name in ("total steps", "scale factor", "arrival time")
+        )
+        if arrival_s < last:
+            raise InputError(
+                f"{where}: arrival time: expected at least {last:.15g} s, as in a line before, "
+                f"found {arrival_s:.15g}"
+            )
+        last = arrival_s
+        steps_per_s = known_speeds.get((job, int(gpus)))
+        if gpus == 0:
+            left_out["no GPUs"] += 1
+        elif steps_per_s is None:
+            left_out["no speed on so many GPUs"] += 1
+        elif not any(steps_per_s):
+            left_out["does not fit on any GPU"] += 1
+        else:
+            numbers.append(line)
+            arrivals.append(arrival_s)
+            procs.append(int(gpus))
+            runs.append([steps / speed if speed else math.inf for speed in steps_per_s])
+    if not numbers:
+        reasons = ", ".join(f"{count} with {reason}" for reason, count in left_out.items())
+        raise InputError(
+            f"{trace}: expected jobs whose speed is known, found none{reasons and f' ({reasons})'}"
+        )
+    run_s = np.array(runs, dtype=np.float64)
+    jobs = Jobs(np.array(numbers, np.int64), np.array(arrivals), np.array(procs, np.int64), run_s, run_s)
+    return GavelTrace(jobs, kinds, dict(left_out))
+
+
+def _number(where: str, name: str, text: str, *, is_whole: bool = False) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 1e15 or (is_whole and not value.is_integer()):
+        kind = "a whole number" if is_whole else "a number"
+        raise InputError(f"{where}: {name}: expected {kind} of at least 0, found {text[:60]!r}")
+    return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -13,7 +14,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.fields import Fields
-from crosscast.data.files import atomic_file, read_bytes
+from crosscast.data.files import atomic_file, csv_rows, read_bytes
 from crosscast.errors import InputError, expect_known
 from crosscast.results import Tabular
 
@@ -123,7 +124,7 @@ class Machine:
     cap_w: float = np.inf
 
 
-_EXACT = 2**53
+EXACT = 2**53
 """Number up to which all whole numbers are exact."""
 
 
@@ -133,7 +134,7 @@ def check_machines(machines: Sequence[Machine]) -> None:
         raise InputError.of(field="machines", expected="at least one", found="none")
     names = [machine.name for machine in machines]
     for machine in machines:
-        if not 1 <= machine.procs <= _EXACT:
+        if not 1 <= machine.procs <= EXACT:
             expected = "at least 1" if machine.procs < 1 else "at most 2^53"
             raise InputError.of(
                 field="machines", problem=f"{machine.name}: procs: expected {expected}, found {machine.procs}"
@@ -178,11 +179,23 @@ def machines_of(fields: Fields) -> list[Machine]:
     return machines
 
 
+def required_text(table: Fields, name: str) -> str:
+    """Return a text that has to be there."""
+    table.require(name, "a text")
+    return str(table.text(name))
+
+
+def procs_or_nodes(table: Fields) -> int | None:
+    """Return the number of processors, which may be called nodes."""
+    procs, nodes = (table.integer(name, 1) for name in ("procs", "nodes"))
+    if procs is not None and nodes is not None:
+        raise InputError(f"{table.where}: expected procs or nodes, found both")
+    return procs or nodes
+
+
 def _machine(table: Fields) -> Machine:
-    table.require("name", "a text")
-    name, device, has_gpu = table.text("name"), table.text("device"), table.flag("gpu")
-    counts = {field: table.integer(field, 1) for field in ("procs", "nodes")}
-    given = [count for count in counts.values() if count is not None]
+    name, device, has_gpu = required_text(table, "name"), table.text("device"), table.flag("gpu")
+    procs = procs_or_nodes(table)
     idle_w, active_w = table.number("idle_w", ge=0) or 0.0, table.number("active_w", ge=0)
     if active_w is not None and active_w < idle_w:
         raise table.fail("active_w", f"at least the {idle_w:g} W of idle_w")
@@ -191,9 +204,9 @@ def _machine(table: Fields) -> Machine:
         if least_w is not None and cap_w < least_w:
             raise table.fail("cap_w", f"at least the {least_w:g} W of {what}")
     table.finish()
-    if len(given) != 1:
-        raise InputError(f"{table.where}: expected procs or nodes, found {'both' if given else 'neither'}")
-    return Machine(str(name), given[0], has_gpu, device, idle_w, active_w, cap_w)
+    if procs is None:
+        raise InputError(f"{table.where}: expected procs or nodes, found neither")
+    return Machine(name, procs, has_gpu, device, idle_w, active_w, cap_w)
 
 
 def texts_of(numbers: Reals, missing: str) -> list[str]:
@@ -203,26 +216,12 @@ def texts_of(numbers: Reals, missing: str) -> list[str]:
     >>> texts_of(np.array([3.0, 0.1, np.nan]), "-1")
     ['3', '0.1', '-1']
     """
-    absent = np.isnan(numbers)
     # Most columns are whole numbers throughout, which is faster at once.
-    whole = (np.abs(numbers) <= _EXACT) & (numbers == np.floor(numbers))
-    if whole.all():
+    if ((np.abs(numbers) <= EXACT) & (numbers == np.floor(numbers))).all():
         return list(map(str, numbers.astype(np.int64).tolist()))
-    return [
-        missing if none else str(int(value)) if is_whole else repr(value)
-        for none, is_whole, value in zip(absent.tolist(), whole.tolist(), numbers.tolist(), strict=True)
-    ]
-
-
-def group_means(group: Integers, values: Reals, groups: int) -> tuple[list[int], list[float | None]]:
-    """Return the number and the mean of the values of each group.
-
-    >>> group_means(np.array([0, 2, 0]), np.array([1.0, 5.0, 2.0]), 3)
-    ([2, 0, 1], [1.5, None, 5.0])
-    """
-    counts = np.bincount(group, minlength=groups).tolist()
-    sums = np.bincount(group, weights=values, minlength=groups).tolist()
-    return counts, [total / count if count else None for total, count in zip(sums, counts, strict=True)]
+    # A zero loses its sign.
+    values = (numbers + 0.0).tolist()
+    return [missing if math.isnan(value) else repr(value).removesuffix(".0") for value in values]
 
 
 Order = Literal[
@@ -399,6 +398,8 @@ class Schedule(PlacedJobs, Tabular):
         return f"Schedule of {len(self.jobs.number)} jobs on {names}"
 
 
+_MOST_SCHEDULE_BYTES = 4 << 30
+
 COLUMNS = ("job", "submit", "start", "end", "machine", "procs")
 """Number of the job, three times in seconds, name of the machine, and processors of the job."""
 
@@ -431,22 +432,17 @@ def read_schedule_times(path: str | Path) -> tuple[Integers, Reals, Reals, Reals
     InputError
         If the file cannot be read, or a row is not as expected.
     """
-    path = Path(path)
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            header, *rows = list(csv.reader(file)) or [[]]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot read the schedule ({error})") from error
+    expected = ", ".join(COLUMNS)
+    _, header, rows = csv_rows(Path(path), "schedule", expected, _MOST_SCHEDULE_BYTES)
     if tuple(header) != COLUMNS:
-        raise InputError.of(where=path, expected=f"columns {', '.join(COLUMNS)}", found=", ".join(header))
+        raise InputError.of(where=path, expected=f"columns {expected}", found=", ".join(header))
     numbers, times = [], []
-    for line, row in enumerate(rows, start=2):
+    for where, cells in rows:
         try:
-            number, submit, start, end, _, _ = row
-            numbers.append(int(number))
-            times.append((float(submit), float(start), float(end)))
+            numbers.append(int(cells["job"]))
+            times.append([float(cells[name]) for name in ("submit", "start", "end")])
         except ValueError:
-            expected, found = "a number, three times, a machine and processors", ",".join(row)
-            raise InputError.of(where=f"{path}:{line}", expected=expected, found=found) from None
+            expected, found = "a whole number of the job and three times", ",".join(cells.values())
+            raise InputError.of(where=where, expected=expected, found=found) from None
     submit_s, start_s, end_s = np.array(times, np.float64).reshape(-1, 3).T
     return np.array(numbers, np.int64), submit_s, start_s, end_s

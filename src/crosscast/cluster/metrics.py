@@ -1,161 +1,22 @@
-"""Metrics of schedules and of policies, and counts over time."""
+"""Metrics of schedules, and policies compared by them."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Cuts, Jobs, Machine, Placement, Policy, Schedule, group_means
-from crosscast.cluster.power import PowerMetrics, power_metrics, with_idle
-from crosscast.cluster.rules import NO_RULES, Rules
-from crosscast.cluster.sharing import Sharing, SharingMetrics, sharing_metrics
+from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule
+from crosscast.cluster.resources import PowerMetrics, lost_work, power_metrics, processor_seconds, with_idle
+from crosscast.cluster.rules import NO_RULES, Rules, Sharing
 from crosscast.cluster.simulate import timed
 from crosscast.cluster.site import NO_SITE, Budget, PowerPolicy, SharingPolicy, Shift, Site
-from crosscast.cluster.swf import CleanedJobs, JobTrace
+from crosscast.cluster.traces import CleanedJobs, JobTrace
 from crosscast.errors import InputError
 from crosscast.evaluation.executor import mapped
 from crosscast.evaluation.resampling import Interval, middle
-
-
-@dataclass(frozen=True)
-class Steps:
-    """A step function: 0 before its first time."""
-
-    time_s: Reals  # Times of change in seconds, ascending, of shape `(k,)`
-    count: Integers  # Value from each time until the next, of shape `(k,)`
-
-    def at(self, time_s: Reals) -> Integers:
-        """Return the values at these times, right-continuous at changes."""
-        index = np.searchsorted(self.time_s, time_s, side="right")
-        return np.concatenate(([0], self.count))[index]
-
-
-def steps_of(time_s: Reals, change: Integers) -> Steps:
-    """Sum changes in the order of their times; those at one time are simultaneous.
-
-    >>> steps = steps_of(np.array([0.0, 4.0, 2.0, 2.0]), np.array([1, -1, 3, -3]))
-    >>> steps.time_s.tolist(), steps.count.tolist()
-    ([0.0, 4.0], [1, 0])
-    """
-    order = np.argsort(time_s)
-    times = time_s[order]
-    first = np.flatnonzero(np.diff(times, prepend=-np.inf) > 0)
-    total = np.add.reduceat(change[order], first) if len(first) else change[:0]
-    changed = total != 0
-    return Steps(times[first][changed], np.cumsum(total)[changed])
-
-
-def _held(schedule: Schedule) -> tuple[Integers, Reals, Reals]:
-    """Return the jobs that took processors, and from when to when they or jobs beside them held these."""
-    first = np.arange(len(schedule.jobs))
-    if schedule.seat is None:
-        return first, schedule.start_s, schedule.end_s
-    end_s = schedule.end_s.copy()
-    np.maximum.at(end_s, schedule.seat, schedule.end_s)
-    first = first[schedule.seat == first]
-    return first, schedule.start_s[first], end_s[first]
-
-
-def processor_seconds(schedule: Schedule) -> Reals:
-    """Return the occupied processor-seconds of each machine, of shape ``(m,)``.
-
-    Preempted runs count, and what jobs share counts once.
-    """
-    machines = len(schedule.machines)
-    first, start_s, end_s = _held(schedule)
-    work = schedule.jobs.procs[first] * (end_s - start_s)
-    used: Reals = np.bincount(schedule.machine[first], weights=work, minlength=machines).astype(np.float64)
-    if schedule.cuts is not None:
-        machine = schedule.machine[schedule.cuts.job]
-        used += np.bincount(machine, weights=_lost(schedule, schedule.cuts), minlength=machines)
-    return used
-
-
-def queue_length(schedule: Schedule) -> Steps:
-    """Return the number of waiting jobs over time."""
-    submit_s = schedule.jobs.submit_s
-    one = np.ones(len(submit_s), dtype=np.int64)
-    return steps_of(np.concatenate((submit_s, schedule.start_s)), np.concatenate((one, -one)))
-
-
-@dataclass(frozen=True)
-class Rectangles:
-    """``k`` rectangles of time and processors; a job has several if its processors are not contiguous."""
-
-    job: Integers  # Index of the job, of shape `(k,)`
-    start_s: Reals  # Times of start and end in seconds, of shape `(k,)`
-    end_s: Reals
-    first: Integers  # First processor, from 0, and number of processors, of shape `(k,)`
-    procs: Integers
-
-    def __len__(self) -> int:
-        return len(self.job)
-
-
-def rectangles(schedule: Schedule, machine: int, from_s: float = -np.inf, to_s: float = np.inf) -> Rectangles:
-    """Assign processors to each job of a machine: the first contiguous free ones, else the first free ones.
-
-    A schedule has the number of a job's processors, not which these are. Jobs that share have the same.
-    """
-
-    def shown(jobs: Integers, start_s: Reals, end_s: Reals) -> Integers:
-        """Indices of these jobs that run on the machine in the time shown, by their starts."""
-        runs = (schedule.machine[jobs] == machine) & (end_s > start_s) & (end_s > from_s) & (start_s < to_s)
-        rows = np.flatnonzero(runs)
-        return rows[np.argsort(start_s[rows], kind="stable")]
-
-    start_s, end_s, all_jobs = schedule.start_s, schedule.end_s, np.arange(len(schedule.jobs))
-    held_by, from_, until = _held(schedule)
-    rows = shown(held_by, from_, until)
-    free = np.ones(schedule.machines[machine].procs, dtype=np.bool_)
-    running: list[tuple[float, int]] = []
-    held: dict[int, Integers] = {}
-    taken_by: dict[int, list[tuple[int, int]]] = {}
-    for job, start, end, procs in zip(
-        held_by[rows].tolist(),
-        from_[rows].tolist(),
-        until[rows].tolist(),
-        schedule.jobs.procs[held_by[rows]].tolist(),
-        strict=True,
-    ):
-        while running and running[0][0] <= start:
-            free[held.pop(heapq.heappop(running)[1])] = True
-        taken = _take(free, procs)
-        free[taken] = False
-        held[job] = taken
-        heapq.heappush(running, (end, job))
-        taken_by[job] = _pieces(taken)
-    seat = all_jobs if schedule.seat is None else schedule.seat
-    jobs = shown(all_jobs, start_s, end_s)
-    pieces = [
-        (job, first, count)
-        for job, of_seat in zip(jobs.tolist(), seat[jobs].tolist(), strict=True)
-        for first, count in taken_by[of_seat]
-    ]
-    columns = np.array(pieces, dtype=np.int64).reshape(-1, 3)
-    job_index = columns[:, 0]
-    return Rectangles(job_index, start_s[job_index], end_s[job_index], columns[:, 1], columns[:, 2])
-
-
-def _take(free: npt.NDArray[np.bool_], procs: int) -> Integers:
-    """Return the first contiguous free processors, else the first free ones."""
-    indices = np.flatnonzero(free)
-    # Starts of runs of free processors that are long enough.
-    fits = indices[procs - 1 :] - indices[: len(indices) - procs + 1] == procs - 1
-    first = int(np.argmax(fits)) if fits.any() else 0
-    return indices[first : first + procs]
-
-
-def _pieces(indices: Integers) -> list[tuple[int, int]]:
-    """Return first element and length of each contiguous run."""
-    runs = np.split(indices, np.flatnonzero(np.diff(indices) > 1) + 1)
-    return [(int(run[0]), len(run)) for run in runs]
-
 
 TAU_S = 10.0
 """Lower bound on run times in bounded slowdowns, in seconds (section VII-A of Nichols et al. 2024)."""
@@ -246,28 +107,30 @@ class MachineMetrics:
 
 def per_machine(schedule: Schedule) -> list[MachineMetrics]:
     """Compute the metrics of each machine, in order."""
-    groups = _by_group(schedule, schedule.machine, len(schedule.machines))
+    of_machine: dict[int, tuple[int, float | None, float | None]] = {
+        index: (jobs, wait_s, slowdown)
+        for index, jobs, wait_s, slowdown in _by_group(schedule, schedule.machine)
+    }
     makespan_s = float(schedule.end_s.max() - schedule.jobs.submit_s[0]) if len(schedule.jobs) else 0.0
-    used = processor_seconds(schedule).tolist()
-    return [
-        MachineMetrics(
-            machine=machine.name,
-            procs=machine.procs,
-            jobs=jobs,
-            utilisation=work / (machine.procs * makespan_s) if makespan_s > 0 else None,
-            mean_wait_s=wait_s,
-            average_bounded_slowdown=slowdown,
-        )
-        for machine, work, jobs, wait_s, slowdown in zip(schedule.machines, used, *groups, strict=True)
-    ]
+    metrics = []
+    for index, (machine, work) in enumerate(
+        zip(schedule.machines, processor_seconds(schedule).tolist(), strict=True)
+    ):
+        utilisation = work / (machine.procs * makespan_s) if makespan_s > 0 else None
+        jobs, wait_s, slowdown = of_machine.get(index, (0, None, None))
+        metrics.append(MachineMetrics(machine.name, machine.procs, jobs, utilisation, wait_s, slowdown))
+    return metrics
 
 
-def _by_group(
-    schedule: Schedule, group: Integers, groups: int
-) -> tuple[list[int], list[float | None], list[float | None]]:
-    """Return the number, mean wait and average bounded slowdown of each group's jobs."""
-    jobs, waits = group_means(group, schedule.wait_s, groups)
-    return jobs, waits, group_means(group, slowdowns_of(schedule), groups)[1]
+def _by_group(schedule: Schedule, group: Integers) -> Iterator[tuple[int, int, float, float]]:
+    """Yield each group with jobs, their number, mean wait and average bounded slowdown."""
+    counts = np.bincount(group)
+    index = np.flatnonzero(counts)
+    waits, slowdowns = (
+        (np.bincount(group, weights=values)[index] / counts[index]).tolist()
+        for values in (schedule.wait_s, slowdowns_of(schedule))
+    )
+    yield from zip(index.tolist(), counts[index].tolist(), waits, slowdowns, strict=True)
 
 
 @dataclass(frozen=True)
@@ -285,11 +148,9 @@ def per_user(schedule: Schedule) -> list[UserMetrics]:
     user, users = schedule.jobs.user, schedule.jobs.users
     if user is None:
         return []
-    groups = zip(users, *_by_group(schedule, user, len(users)), strict=True)
     return [
-        UserMetrics(name, jobs, wait_s, slowdown)
-        for name, jobs, wait_s, slowdown in groups
-        if wait_s is not None and slowdown is not None
+        UserMetrics(users[index], jobs, wait_s, slowdown)
+        for index, jobs, wait_s, slowdown in _by_group(schedule, user)
     ]
 
 
@@ -318,17 +179,10 @@ class SizeMetrics:
 def per_size(schedule: Schedule) -> list[SizeMetrics]:
     """Compute the metrics by size: 1 processor, 2, 3 to 4, 5 to 8, and so on, without empty sizes."""
     size = np.ceil(np.log2(schedule.jobs.procs)).astype(np.int64)
-    groups = zip(*_by_group(schedule, size, int(size.max(initial=0)) + 1), strict=True)
     return [
         SizeMetrics((1 << index) // 2 + 1, 1 << index, jobs, wait_s, slowdown)
-        for index, (jobs, wait_s, slowdown) in enumerate(groups)
-        if wait_s is not None and slowdown is not None
+        for index, jobs, wait_s, slowdown in _by_group(schedule, size)
     ]
-
-
-def _lost(schedule: Schedule, cuts: Cuts) -> Reals:
-    """Return the processor-seconds of each preempted run."""
-    return schedule.jobs.procs[cuts.job] * (cuts.end_s - cuts.start_s)
 
 
 @dataclass(frozen=True)
@@ -345,13 +199,36 @@ def stopped_metrics(schedule: Schedule) -> StoppedMetrics | None:
     cuts = schedule.cuts
     if cuts is None:
         return None
-    lost = float(_lost(schedule, cuts).sum())
+    lost = float(lost_work(schedule, cuts).sum())
     occupied = float(processor_seconds(schedule).sum())
     share = lost / occupied if occupied > 0 else 0.0
     return StoppedMetrics(len(cuts.job), len(np.unique(cuts.job)), share)
 
 
 _SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class SharingMetrics:
+    """Metrics of shared jobs."""
+
+    slowed: float  # Share of the jobs that ran longer than alone
+    mean_slowdown: float  # Mean time that jobs ran over that alone, of those with any
+    broken_promises: float  # Share of the jobs that ran longer than they were promised at worst
+
+
+def sharing_metrics(schedule: Schedule, limit: float) -> SharingMetrics:
+    """Compare run times with those alone, and count the jobs beyond their promised slowdown."""
+    alone_s = schedule.on_machine(schedule.jobs.run_s)
+    ran = alone_s > 0
+    slowdown = schedule.ran_s[ran] / alone_s[ran]
+    if not len(slowdown):
+        return SharingMetrics(0.0, 1.0, 0.0)
+    return SharingMetrics(
+        slowed=float((slowdown > 1 + _SAME).mean()),
+        mean_slowdown=float(slowdown.mean()),
+        broken_promises=float((slowdown > limit * (1 + _SAME)).mean()),
+    )
 
 
 def over_request(schedule: Schedule, request_s: Reals) -> int:
@@ -563,9 +440,10 @@ def compare_policies(
 ) -> list[PolicyResult]:
     """Simulate each policy on its jobs; power of all is up to the latest end of any."""
     results: list[PolicyResult] = []
+    same = {"placement": placement, "site": site, "progress": progress}
     arguments = (
-        (each.jobs, machines, each.policy, placement, site, each.sharing, each.rules, progress)
-        for each in runs
+        (run.jobs, machines, same | {"policy": run.policy, "sharing": run.sharing, "rules": run.rules})
+        for run in runs
     )
     for run, (schedule, spent_s) in zip(runs, mapped(timed, arguments), strict=True):
         if run.power_w is not None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.job_types import JobTypes, for_machines
+from crosscast.cluster.job_types import JobTypes, for_machines, read_gavel, read_job_types
 from crosscast.cluster.jobs import (
     Bound,
     Completion,
@@ -80,16 +81,10 @@ def _completion(workload: Workload, time_s: Reals) -> Completion:
     return Completion(np.where(workload.runs_on, time_s, np.inf))
 
 
-def _predicted(workload: Workload, name: str) -> Reals:
-    """Return the predictions that a placement uses."""
-    values, what = workload.vector, "vectors"
-    if NEEDS[name] == "seconds":
-        values, what = workload.predicted_s, "times"
-    if values is None:
-        raise InputError.of(
-            field="placement", problem=f"{name}: expected jobs with predicted {what}, found none"
-        )
-    return values
+def _known(predictions: Reals | None) -> Reals:
+    """Return predictions that tables of job types have been checked for, see `NEEDS`."""
+    assert predictions is not None
+    return predictions
 
 
 def random_machine(workload: Workload, generator: np.random.Generator) -> Bound:
@@ -141,10 +136,7 @@ def without_choice(types: Workload) -> str | None:
 
 def _of_kind(runs_on: Flags, kind: Flags) -> Integers:
     """Return a machine of a kind for each row, round-robin; any allowed one if there is none of the kind."""
-    machine = in_turn(runs_on) if len(runs_on) else np.zeros(0, dtype=np.int64)
-    of_kind = np.flatnonzero(kind)
-    if not len(of_kind):
-        return machine
+    machine, of_kind = in_turn(runs_on), np.flatnonzero(kind)
     allowed = runs_on[:, of_kind]
     has_allowed = allowed.any(axis=1)
     if has_allowed.any():
@@ -162,13 +154,13 @@ PLACEMENTS: Mapping[str, Place] = MappingProxyType(
         "user": lambda jobs, _: user_round_robin(jobs),
         # Algorithm 2 of Nichols et al. 2024. There a vector's entry is a speed, and the greatest comes first;
         # here it is a time.
-        "model": lambda jobs, _: by_time(jobs, _predicted(jobs, "model")),
+        "model": lambda jobs, _: by_time(jobs, _known(jobs.vector)),
         "exact": lambda jobs, _: by_time(jobs, jobs.jobs.run_s),
         # That algorithm fills whichever machine is free, however slow it is for the job at the queue's head.
-        "model-near": lambda jobs, _: by_time(jobs, _predicted(jobs, "model-near"), within=NEAR),
+        "model-near": lambda jobs, _: by_time(jobs, _known(jobs.vector), within=NEAR),
         "exact-near": lambda jobs, _: by_time(jobs, jobs.jobs.run_s, within=NEAR),
         # Weighs the predicted wait on each machine against the predicted time there.
-        "completion": lambda jobs, _: _completion(jobs, _predicted(jobs, "completion")),
+        "completion": lambda jobs, _: _completion(jobs, _known(jobs.predicted_s)),
         "exact-completion": lambda jobs, _: _completion(jobs, jobs.jobs.run_s),
     }
 )
@@ -179,9 +171,9 @@ luckier.
 """
 
 NEEDS: Mapping[str, str] = MappingProxyType(
-    {"model": "vector", "model-near": "vector", "completion": "seconds"}
+    {"model": "vector", "model-near": "vector", "completion": "predicted_s"}
 )
-"""Data that placements by predictions need: relative vectors, or times in seconds."""
+"""Fields of the workload that placements by predictions need."""
 
 
 def type_workload(
@@ -206,7 +198,7 @@ def type_workload(
     source = "source: expected a device on which it has a time and a prediction above 0, as of --job-source"
     for need, known, expected in (
         ("vector", has_vector, "predicted: expected a prediction for each machine on which it runs"),
-        ("seconds", has_seconds, source),
+        ("predicted_s", has_seconds, source),
     ):
         if need in needs and (row := first_row(~known)) is not None:
             raise InputError(f"job type {row + 1} ({types.application[row]}): {expected}, found none")
@@ -235,3 +227,77 @@ def _users(names: Sequence[str | None]) -> tuple[Integers | None, tuple[str, ...
     index: dict[str, int] = {}
     user = np.array([index.setdefault(str(name), len(index)) for name in names])
     return user, tuple(index)
+
+
+def drawn(types: Workload, indices: Integers, submit_s: Reals) -> Workload:
+    """Return jobs of these types, numbered from 1, submitted at these times."""
+    jobs = replace(types.jobs.taken(indices, submit_s), number=np.arange(1, len(indices) + 1))
+    return replace(
+        types,
+        jobs=jobs,
+        uses_gpu=types.uses_gpu[indices],
+        vector=None if types.vector is None else types.vector[indices],
+        predicted_s=None if types.predicted_s is None else types.predicted_s[indices],
+    )
+
+
+@dataclass(frozen=True)
+class JobTable:
+    """Types of jobs on machines."""
+
+    label: str  # Name for people
+    types: Workload  # A job of each type
+    # Times of submission in seconds, ascending; `None` if the file has none
+    submit_s: Reals | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)  # Number left out, by the reason
+
+    @property
+    def placements(self) -> list[str]:
+        """Placements for which these types have the data."""
+        return [
+            name for name in PLACEMENTS if name not in NEEDS or getattr(self.types, NEEDS[name]) is not None
+        ]
+
+
+def read_job_table(
+    path: Path,
+    machines: Sequence[Machine],
+    speeds: Path | None,
+    placements: Sequence[str] | None,
+    *,
+    predicted: bool = False,
+) -> JobTable:
+    """Read a table of job types (Parquet), or a trace of Gavel with its speeds."""
+    uses = {f"placement {name}": NEEDS[name] for name in placements or () if name in NEEDS}
+    if predicted:
+        uses["--estimates predicted"] = "predicted_s"
+    if speeds is not None:
+        for what in uses:
+            raise InputError(
+                f"{path}: expected predicted times for {what}, found a trace of Gavel, without any"
+            )
+        return _of_gavel(path, speeds, machines)
+    types = read_job_types(path)
+    submit_s = types.submit_s
+    workload = type_workload(types, machines, frozenset(uses.values()))
+    if submit_s is not None:
+        order = np.argsort(submit_s, kind="stable")
+        submit_s = submit_s[order]
+        workload = drawn(workload, order, np.zeros(len(order)))
+    return JobTable(path.stem, workload, submit_s)
+
+
+def _of_gavel(path: Path, speeds: Path, machines: Sequence[Machine]) -> JobTable:
+    trace = read_gavel(path, speeds)
+    columns = []
+    for machine in machines:
+        kind = machine.device or machine.name
+        if kind not in trace.kinds:
+            raise InputError(
+                f"machine {machine.name}: device: expected one of {', '.join(trace.kinds)}, found {kind!r}"
+            )
+        columns.append(trace.kinds.index(kind))
+    run_s = trace.jobs.run_s[:, columns]
+    jobs = replace(trace.jobs, run_s=run_s, estimate_s=run_s)
+    types = Workload(jobs, tuple(machines), uses_gpu=np.ones(len(jobs), dtype=np.bool_))
+    return JobTable(path.stem, types, jobs.submit_s, trace.left_out)

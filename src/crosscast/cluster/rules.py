@@ -1,9 +1,9 @@
-"""Rules of a site beside the policy: priorities, partitions, preemption, and predicted times."""
+"""Rules beside the policy: priorities, partitions, preemption, predicted times, and sharing of processors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +11,15 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine, first_row
+from crosscast.cluster.site import (
+    LIMIT,
+    MOST_TOGETHER,
+    Partition,
+    SharingPolicy,
+    SiteRules,
+    rows_of_csv,
+)
+from crosscast.data.files import number_of_text
 from crosscast.errors import InputError
 
 
@@ -131,68 +140,21 @@ def heights(preempts: Flags) -> Integers:
 
 
 @dataclass(frozen=True)
-class Weights:
-    """Weights of priorities, as in `[priority]` of a site's file; see `Priority`."""
-
-    age: float = 0.0
-    size: float = 0.0
-    fair_share: float = 0.0
-    qos: float = 0.0
-    partition: float = 0.0
-    max_age_s: float = 7 * 86_400.0
-    half_life_s: float = 7 * 86_400.0  # Infinite without decay
-    favor_small: bool = False  # Whether the smallest jobs have the highest factor of size
-    shares: Mapping[str, float] = field(default_factory=dict)  # Of each account
-
-
-@dataclass(frozen=True)
-class Quality:
-    """A quality of service, as in `[[qos]]` of a site's file."""
-
-    name: str
-    priority: float = 0.0
-    preempts: tuple[str, ...] = ()  # Names of the qualities that its jobs may preempt
-
-
-@dataclass(frozen=True)
-class Partition:
-    """A partition, as in `[[partition]]` of a site's file."""
-
-    name: str
-    machine: str | None = None  # Name of its machine; optional if there is one
-    procs: int | None = None  # Processors for all its jobs; by default those of the machine
-    time_limit_s: float = np.inf
-    most_jobs: int | None = None  # Limit of running jobs of a user
-    tier: int = 1  # Jobs of a higher tier are considered first
-    priority: float = 0.0
-
-
-PREEMPTIONS = ("partition", "qos")
-"""Preemption by tiers of partitions, or by the lists of qualities of service."""
-
-
-@dataclass(frozen=True)
-class SiteRules:
-    """Rules by names, as in a site's file."""
-
-    weights: Weights | None = None
-    qualities: tuple[Quality, ...] = ()
-    partitions: tuple[Partition, ...] = ()
-    preemption: str | None = None  # One of `PREEMPTIONS`
-    forecasts: Path | None = None  # File with forecast times of jobs
-
-
-@dataclass(frozen=True)
 class JobNames:
     """A name for each of ``n`` jobs, such as its account."""
 
     index: Integers  # Index of each job's name in `names`, of shape `(n,)`; −1 where unknown
     names: tuple[str, ...]
 
-    def among(self, known: Sequence[str], number: Integers, what: str, where: str) -> Integers:
-        """Return the index of each job's name among known ones; raise for another name."""
+    def indices(self, known: Sequence[str]) -> Integers:
+        """Return the index of each job's name among known ones, −1 for others."""
         to_known = np.array([known.index(name) if name in known else -1 for name in self.names] + [-1])
         indices: Integers = to_known[self.index]
+        return indices
+
+    def among(self, known: Sequence[str], number: Integers, what: str, where: str) -> Integers:
+        """Return the index of each job's name among known ones; raise for another name."""
+        indices = self.indices(known)
         if (row := first_row(indices < 0)) is not None:
             name = "none" if self.index[row] < 0 else repr(self.names[self.index[row]])
             raise InputError(
@@ -317,3 +279,130 @@ def machines_of_partitions(
     by_name = {machine.name: index for index, machine in enumerate(machines)}
     machine = [0 if each.machine is None else by_name[each.machine] for each in partitions]
     return np.array(machine, np.int64)[_partition_of(partitions, number, names)]
+
+
+def read_forecasts(path: str | Path, number: Integers) -> Reals:
+    """Read forecast times of jobs in seconds, NaN for jobs without one.
+
+    A CSV file with columns `job`, its number in the trace, and `predicted_s`; it need not have all jobs, and
+    may have others.
+    """
+    _, rows = rows_of_csv(path, "forecasts", ("job", "predicted_s"))
+    forecasts: dict[int, float] = {}
+    for where, cells in rows:
+        seconds = number_of_text(cells["predicted_s"])
+        if not (seconds >= 0 and np.isfinite(seconds)):
+            expected, text = "seconds of at least 0", repr(cells["predicted_s"])
+            raise InputError.of(where=where, field="predicted_s", expected=expected, found=text)
+        if not cells["job"].isdecimal():
+            raise InputError.of(where=where, field="job", expected="a number", found=repr(cells["job"]))
+        if int(cells["job"]) in forecasts:
+            raise InputError.of(where=where, field="job", expected="each once", found=f"{cells['job']} again")
+        forecasts[int(cells["job"])] = seconds
+    return np.array([forecasts.get(job, np.nan) for job in number.tolist()], np.float64)
+
+
+def kinds_of_jobs(kinds: Sequence[str], names: JobNames, seed: int) -> tuple[Integers, int]:
+    """Return the kind of each job, by name or else at random, and the number of random ones."""
+    known = names.indices(kinds)
+    drawn = np.random.default_rng(seed).integers(len(kinds), size=len(known))
+    return np.where(known < 0, drawn, known), int(np.count_nonzero(known < 0))
+
+
+MOST_SLOWDOWN = 1e6
+"""Largest slowdown in files; with more, times would have hundreds of digits."""
+
+
+@dataclass(frozen=True)
+class Slowdowns:
+    """Slowdown of each of ``c`` kinds of jobs (row) beside each kind (column).
+
+    Of shape ``(c, c)``; infinite where they do not fit on the same processors.
+    """
+
+    kinds: tuple[str, ...]
+    true: Reals
+    predicted: Reals | None = None
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Sharing of processors by ``n`` jobs, and their slowdowns.
+
+    The slowdown beside several others is the product of the pairwise slowdowns.
+    """
+
+    kind: Integers  # Kind of each job, of shape `(n,)`
+    true: Reals  # As in `Slowdowns`
+    believed: Reals  # Slowdowns that the scheduler expects
+    most: int = 2  # Most jobs on the same processors
+    limit: float = LIMIT  # Limit on the expected slowdown, which jobs are promised
+    # Least gain of a job in the sum of the speeds relative to running alone; minus infinity for any
+    least_gain: float = 0.0
+    by_gain: bool = True  # Whether a job joins those with the highest gain, or the first
+
+    def __post_init__(self) -> None:
+        # The simulator has room for so many on each seat.
+        if not 2 <= self.most <= MOST_TOGETHER:
+            expected = f"2 to {MOST_TOGETHER} jobs"
+            raise InputError.of(where="sharing", field="most", expected=expected, found=self.most)
+
+
+def sharing_for(
+    policy: SharingPolicy, slowdowns: Slowdowns, kind: Integers, limit: float, least_gain: float, most: int
+) -> Sharing | None:
+    """Return how jobs of these kinds share under a policy; ``None`` if they do not."""
+    if policy == "never":
+        return None
+    if policy in ("threshold", "gain") and slowdowns.predicted is None:
+        raise InputError.of(
+            field="sharing", problem=f"{policy}: expected a table with predicted slowdowns, found none"
+        )
+    believed = slowdowns.predicted if policy in ("threshold", "gain") else slowdowns.true
+    assert believed is not None
+    # Whether two kinds fit together follows from their memory, and is known.
+    believed = np.where(np.isfinite(slowdowns.true), believed, np.inf)
+    if policy == "always":
+        any_slowdown = float(np.finfo(np.float64).max)
+        return Sharing(kind, slowdowns.true, believed, most, any_slowdown, -np.inf, by_gain=False)
+    least = 0.0 if policy == "threshold" else least_gain
+    return Sharing(kind, slowdowns.true, believed, most, limit, least, by_gain=policy != "threshold")
+
+
+_COLUMNS = ("kind", "beside", "slowdown")
+_PREDICTED = "predicted_slowdown"
+
+
+def read_slowdowns(path: str | Path) -> Slowdowns:
+    """Read slowdowns of pairs: a CSV file with a row for each ordered pair of kinds, equal ones included.
+
+    Columns are `kind`, `beside`, `slowdown` (empty where they do not fit), and maybe `predicted_slowdown`.
+    """
+    header, rows = rows_of_csv(path, "slowdowns", _COLUMNS, (_PREDICTED,))
+    names = ["slowdown", *([_PREDICTED] if _PREDICTED in header else [])]
+    kinds = list(dict.fromkeys(cells["kind"] for _, cells in rows))
+    index = {kind: number for number, kind in enumerate(kinds)}
+    tables = np.full((len(names), len(kinds), len(kinds)), np.nan)
+    for where, cells in rows:
+        if cells["beside"] not in index:
+            expected = "a kind that has rows of its own"
+            raise InputError.of(where=where, field="beside", expected=expected, found=repr(cells["beside"]))
+        pair = index[cells["kind"]], index[cells["beside"]]
+        if not np.isnan(tables[0][pair]):
+            expected, repeated = "each pair once", f"{cells['kind']} beside {cells['beside']} again"
+            raise InputError.of(where=where, expected=expected, found=repeated)
+        for table, name in zip(tables, names, strict=True):
+            try:
+                number = float(cells[name]) if cells[name] else np.inf
+            except ValueError:
+                number = np.nan
+            if not (0 < number <= MOST_SLOWDOWN or number == np.inf):
+                most = f" and at most {MOST_SLOWDOWN:g}" if number > 0 else ""
+                expected = f"a number above 0{most}, or nothing if they do not fit"
+                raise InputError.of(where=where, field=name, expected=expected, found=repr(cells[name]))
+            table[pair] = number
+    missing = np.argwhere(np.isnan(tables[0]))
+    if len(missing):
+        one, other = (kinds[number] for number in missing[0])
+        raise InputError.of(where=path, expected=f"a row for {one} beside {other}", found="none")
+    return Slowdowns(tuple(kinds), tables[0], tables[1] if len(tables) > 1 else None)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,9 @@ from crosscast.cluster.jobs import (
     check_machines,
     first_row,
 )
-from crosscast.cluster.rules import NO_RULES, Rules
-from crosscast.cluster.sharing import Sharing
-from crosscast.cluster.site import NO_SITE, Site, resources_of
+from crosscast.cluster.resources import resources_of
+from crosscast.cluster.rules import NO_RULES, Rules, Sharing
+from crosscast.cluster.site import NO_SITE, Site
 from crosscast.errors import InputError, expect_known, importing
 
 _EASY = Policy()
@@ -285,26 +286,8 @@ def load_simulator(
             (planning if general else engine).load(jobs, progress)
 
 
-def timed(
-    jobs: Jobs,
-    machines: Sequence[Machine],
-    policy: Policy,
-    placement: Placement | None,
-    site: Site = NO_SITE,
-    sharing: Sharing | None = None,
-    rules: Rules = NO_RULES,
-    progress: Callable[[str], None] | None = None,
-) -> tuple[Schedule, float]:
-    """Simulate; return the schedule, and the duration of the simulation in seconds."""
+def timed(jobs: Jobs, machines: Sequence[Machine], options: Mapping[str, Any]) -> tuple[Schedule, float]:
+    """Simulate with these options; return the schedule, and the duration of the simulation in seconds."""
     start_s = time.perf_counter()
-    schedule = simulate(
-        jobs,
-        machines,
-        policy=policy,
-        placement=placement,
-        site=site,
-        sharing=sharing,
-        rules=rules,
-        progress=progress,
-    )
+    schedule = simulate(jobs, machines, **options)
     return schedule, time.perf_counter() - start_s

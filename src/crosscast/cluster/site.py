@@ -1,4 +1,4 @@
-"""Site of machines: reservations of processors, and a budget of power over time."""
+"""Site of machines, as its file says: reservations, a budget of power, and rules by names."""
 
 from __future__ import annotations
 
@@ -10,17 +10,8 @@ from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
-from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Machine, PlacedJobs, first_row, machine_fields, machines_of
-from crosscast.cluster.rules import (
-    NO_RULES,
-    PREEMPTIONS,
-    Partition,
-    Quality,
-    Rules,
-    SiteRules,
-    Weights,
-)
+from crosscast.arrays import Reals
+from crosscast.cluster.jobs import Machine, machine_fields, machines_of, procs_or_nodes, required_text
 from crosscast.data.fields import Fields
 from crosscast.data.files import csv_rows
 from crosscast.errors import InputError, expect_known
@@ -155,14 +146,66 @@ LEAST_GAIN = 0.3
 
 
 @dataclass(frozen=True)
+class Weights:
+    """Weights of priorities, as in `[priority]` of a site's file; see `Priority`."""
+
+    age: float = 0.0
+    size: float = 0.0
+    fair_share: float = 0.0
+    qos: float = 0.0
+    partition: float = 0.0
+    max_age_s: float = 7 * 86_400.0
+    half_life_s: float = 7 * 86_400.0  # Infinite without decay
+    favor_small: bool = False  # Whether the smallest jobs have the highest factor of size
+    shares: Mapping[str, float] = field(default_factory=dict)  # Of each account
+
+
+@dataclass(frozen=True)
+class Quality:
+    """A quality of service, as in `[[qos]]` of a site's file."""
+
+    name: str
+    priority: float = 0.0
+    preempts: tuple[str, ...] = ()  # Names of the qualities that its jobs may preempt
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition, as in `[[partition]]` of a site's file."""
+
+    name: str
+    machine: str | None = None  # Name of its machine; optional if there is one
+    procs: int | None = None  # Processors for all its jobs; by default those of the machine
+    time_limit_s: float = np.inf
+    most_jobs: int | None = None  # Limit of running jobs of a user
+    tier: int = 1  # Jobs of a higher tier are considered first
+    priority: float = 0.0
+
+
+PREEMPTIONS = ("partition", "qos")
+"""Preemption by tiers of partitions, or by the lists of qualities of service."""
+
+
+@dataclass(frozen=True)
+class SiteRules:
+    """Rules by names, as in a site's file."""
+
+    weights: Weights | None = None
+    qualities: tuple[Quality, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    preemption: str | None = None  # One of `PREEMPTIONS`
+    forecasts: Path | None = None  # File with forecast times of jobs
+
+
+@dataclass(frozen=True)
 class Site:
     """Site of machines, with the options of a comparison of policies."""
 
     reservations: tuple[Reservation, ...] = ()
     budget: Budget | None = None
-    options: Path | None = None  # File with configurations of jobs, see `crosscast.cluster.power`
-    slowdowns: Path | None = None  # File with slowdowns of jobs that share, see `crosscast.cluster.sharing`
-    most: int = 2  # As in `crosscast.cluster.sharing.Sharing`
+    options: Path | None = None  # File with configurations of jobs, see `crosscast.cluster.configurations`
+    slowdowns: Path | None = None  # File with slowdowns of jobs that share, see `crosscast.cluster.rules`
+    most: int = 2  # As in `crosscast.cluster.rules.Sharing`
     limit: float = LIMIT
     least_gain: float = LEAST_GAIN
     power_policies: tuple[PowerPolicy, ...] = ("full",)  # Policies to compare, if there are options
@@ -240,8 +283,7 @@ def _rules(fields: Fields, folder: Path) -> SiteRules:
         raise InputError(f"{fields.where}: priority: qos: expected tables under [[qos]], found none")
     forecasts = None
     if walltime is not None:
-        walltime.require("forecasts", "a text")
-        forecasts = folder / str(walltime.text("forecasts"))
+        forecasts = folder / required_text(walltime, "forecasts")
         walltime.finish()
         if not forecasts.is_file():
             raise InputError(f"{forecasts}: cannot read the forecasts (no such file)")
@@ -273,22 +315,18 @@ def _weights(table: Fields) -> Weights:
 
 
 def _quality(table: Fields) -> Quality:
-    table.require("name", "a text")
-    quality = Quality(str(table.text("name")), table.number("priority", ge=0) or 0.0, table.texts("preempts"))
+    name, priority = required_text(table, "name"), table.number("priority", ge=0) or 0.0
+    quality = Quality(name, priority, table.texts("preempts"))
     table.finish()
     return quality
 
 
 def _partition(table: Fields) -> Partition:
-    table.require("name", "a text")
-    counts = [table.integer(name, 1) for name in ("procs", "nodes")]
-    if None not in counts:
-        raise InputError(f"{table.where}: expected procs or nodes, found both")
     tier = table.integer("tier", 0)
     partition = Partition(
-        str(table.text("name")),
+        required_text(table, "name"),
         table.text("machine"),
-        counts[0] or counts[1],
+        procs_or_nodes(table),
         _time(table, "time_limit") if "time_limit" in table else math.inf,
         table.integer("most_jobs", 1),
         1 if tier is None else tier,
@@ -299,19 +337,19 @@ def _partition(table: Fields) -> Partition:
 
 
 def _reservation(table: Fields) -> Reservation:
-    for key in ("name", "machine", "start", "end"):
-        table.require(key, "a text")
-    times = {key: _time(table, key) for key in ("start", "end")}
-    name, machine, procs = table.text("name"), table.text("machine"), table.integer("procs", 1)
+    name, machine = required_text(table, "name"), required_text(table, "machine")
+    start_s, end_s = _time(table, "start"), _time(table, "end")
+    procs = table.integer("procs", 1)
     table.finish()
     try:
-        return Reservation(str(name), str(machine), times["start"], times["end"], procs)
+        return Reservation(name, machine, start_s, end_s, procs)
     except InputError as error:
         raise InputError(f"{table.where}: {error}") from error
 
 
 def _time(table: Fields, name: str) -> float:
     """Return a time in seconds, given as a text such as ``10d`` or as a number of seconds."""
+    table.require(name, "a time")
     try:
         return parse_elapsed(str(table.take(name)))
     except InputError as error:
@@ -319,7 +357,7 @@ def _time(table: Fields, name: str) -> float:
 
 
 def _sharing(site: Site, table: Fields, folder: Path) -> Site:
-    table.require("slowdowns", "a text")
+    slowdowns = folder / required_text(table, "slowdowns")
     most = table.integer("most", 2) or site.most
     if most > MOST_TOGETHER:
         raise table.fail("most", f"at most {MOST_TOGETHER} jobs")
@@ -329,7 +367,7 @@ def _sharing(site: Site, table: Fields, folder: Path) -> Site:
         most=most,
         limit=table.number("limit", ge=1) or site.limit,
         least_gain=site.least_gain if least_gain is None else least_gain,
-        slowdowns=folder / str(table.text("slowdowns")),
+        slowdowns=slowdowns,
         sharing_policies=_policies(table, SHARING_POLICIES) or site.sharing_policies,
     )
     table.finish()
@@ -374,217 +412,3 @@ def _power(table: Fields, folder: Path) -> Site:
         shifts=shifts or NO_SITE.shifts,
         shift_limit_s=limit_s or 0.0,
     )
-
-
-MILLIWATTS = 1000.0
-"""Power is counted in whole milliwatts, so that sums are exact."""
-
-
-def milliwatts(power_w: Reals) -> Integers:
-    """Round watts to whole milliwatts."""
-    return np.rint(power_w * MILLIWATTS).astype(np.int64)
-
-
-@dataclass(frozen=True)
-class PowerLimits:
-    """Milliwatts above idle of the processors of ``n`` jobs, each of shape ``(n,)``."""
-
-    cap: Integers  # To which they are capped
-    most_draw: Integers  # What they draw at most, however many jobs share them
-
-
-@dataclass(frozen=True)
-class Resources:
-    """Needs of ``n`` jobs for ``r`` resources, and the capacities of these in ``s`` steps.
-
-    Resources are the processors of each machine, and with a budget of power, the milliwatts of it
-    that are left when nothing runs.
-    """
-
-    needs: Integers  # Planned amount of each of a job's resources, of shape `(n, k)`
-    holds: Integers  # Amount while it runs: equal, unless its power is measured
-    resource: Integers  # Indices of these resources, of shape `(n, k)`, padded with −1
-    step_s: Reals  # Times at which capacities change, of shape `(s,)`; the first is minus infinity
-    capacity: Integers  # Capacity from then on, of shape `(s, r)`
-    power: PowerLimits | None = None  # `None` without a budget
-
-
-def resources_of(
-    placed: PlacedJobs, site: Site, rules: Rules = NO_RULES, origin_s: float | None = None
-) -> Resources:
-    """Check the needs of jobs, each on its machine, against the capacities.
-
-    Times of the site are since the first submission, or since another time if one is given.
-
-    Raises
-    ------
-    InputError
-        If reservations exceed a machine, the budget is below the power of idle machines, or a job needs more
-        than the last capacity.
-    """
-    jobs, machines = placed.jobs, placed.machines
-    if origin_s is None:
-        origin_s = float(jobs.submit_s[0]) if len(jobs) else 0.0
-    if rules.learning is None:
-        _check_caps(placed)
-    step_s, procs = _procs_over_time(machines, site.reservations, origin_s)
-    needs, resource = [jobs.procs], [placed.machine.astype(np.int64)]
-    capacity = procs
-    if rules.partition is not None and rules.partition_procs is not None:
-        needs.append(jobs.procs)
-        resource.append(np.where(rules.partition < 0, -1, rules.partition + len(machines)))
-        capacity = np.column_stack((capacity, np.tile(rules.partition_procs, (len(step_s), 1))))
-    holds = list(needs)
-    if site.budget is not None:
-        power_s = np.concatenate(([-np.inf], site.budget.start_s[1:] + origin_s))
-        left = _left_by_idle(machines, site.budget)
-        every_s = np.unique(np.concatenate((step_s, power_s)))
-        rows = [np.searchsorted(times, every_s, side="right") - 1 for times in (step_s, power_s)]
-        resource.append(np.full(len(jobs), capacity.shape[1]))
-        step_s, capacity = every_s, np.column_stack((capacity[rows[0]], left[rows[1]]))
-        if rules.learning is None:
-            needs.append(milliwatts(extra_power_w(placed)))
-        else:
-            # Configurations are chosen later.
-            needs.append(np.zeros(len(jobs), np.int64))
-        holds.append(needs[-1])
-        if rules.measured_w is not None:
-            measured = replace(placed, jobs=replace(jobs, power_w=rules.measured_w))
-            holds[-1] = milliwatts(extra_power_w(measured))
-    power = None
-    if site.budget is not None:
-        cap_w = (placed.of_machine("cap_w") - placed.of_machine("idle_w")) * jobs.procs
-        cap = milliwatts(np.minimum(cap_w, _NO_LIMIT / MILLIWATTS))
-        power = PowerLimits(cap, most_draw(placed, np.maximum(needs[-1], holds[-1])))
-    tables = [np.column_stack(columns) for columns in (needs, holds, resource)]
-    resources = Resources(tables[0], tables[1], tables[2], step_s, capacity, power)
-    _check_fits(placed, resources)
-    return resources
-
-
-def _procs_over_time(
-    machines: Sequence[Machine], reservations: Sequence[Reservation], origin_s: float
-) -> tuple[Reals, Integers]:
-    names = [machine.name for machine in machines]
-    for each in reservations:
-        if each.machine not in names:
-            raise InputError(
-                f"reservation {each.name}: machine: expected one of {', '.join(names)}, "
-                f"found {each.machine!r}"
-            )
-    borders = {origin_s + time for each in reservations for time in (each.start_s, each.end_s)}
-    step_s = np.array([-np.inf, *sorted(borders - {math.inf})])
-    procs = np.tile(np.array([machine.procs for machine in machines], np.int64), (len(step_s), 1))
-    for each in reservations:
-        index = names.index(each.machine)
-        during = (step_s >= origin_s + each.start_s) & (step_s < origin_s + each.end_s)
-        procs[during, index] -= each.procs or machines[index].procs
-        if (step := first_row(procs[:, index] < 0)) is not None:
-            at_s = float(step_s[step]) - origin_s
-            others = [
-                other.name
-                for other in reservations
-                if other is not each and other.machine == each.machine and other.start_s <= at_s < other.end_s
-            ]
-            over = f" over that of {', '.join(others)}" if others else ""
-            raise InputError(
-                f"reservation {each.name}: procs: expected at most the {machines[index].procs} of "
-                f"{each.machine}, found {each.procs or machines[index].procs}{over} at {at_s:g} s"
-            )
-    return step_s, procs
-
-
-def idle_power_w(machines: Sequence[Machine]) -> float:
-    """Power of idle machines, in watts."""
-    return sum(machine.procs * machine.idle_w for machine in machines)
-
-
-def _left_by_idle(machines: Sequence[Machine], budget: Budget) -> Integers:
-    """Return the milliwatts that jobs may add to idle machines in each step."""
-    idle_w = idle_power_w(machines)
-    if (index := first_row(budget.power_w < idle_w)) is not None:
-        raise InputError.of(
-            field="budget",
-            expected=f"at least the {idle_w:g} W that idle machines draw",
-            found=f"{budget.power_w[index]:g} W from {budget.start_s[index]:g} s on",
-        )
-    # An unlimited budget becomes a bound that no sum of jobs reaches.
-    return milliwatts(np.minimum(budget.power_w - idle_w, _NO_LIMIT / MILLIWATTS))
-
-
-def _power_w(placed: PlacedJobs) -> Reals:
-    """Return the power of each job in watts, or of its active processors, of shape ``(n,)``; else NaN."""
-    active_w: Reals = placed.of_machine("active_w") * placed.jobs.procs
-    known_w = placed.jobs.power_w
-    return active_w if known_w is None else np.where(np.isnan(known_w), active_w, known_w)
-
-
-def extra_power_w(placed: PlacedJobs) -> Reals:
-    """Return the power that each job adds to that of its idle processors, in watts, of shape ``(n,)``.
-
-    Raises
-    ------
-    InputError
-        If a job's power is unknown, or less than that of its idle processors.
-    """
-    number, idle_w = placed.jobs.number, placed.of_machine("idle_w") * placed.jobs.procs
-    total_w = _power_w(placed)
-    if (row := first_row(np.isnan(total_w))) is not None:
-        raise InputError(
-            f"machine {placed.machines[placed.machine[row]].name}: active_w is missing, expected the watts "
-            f"of a processor that runs a job, as nothing is known of the power of job {number[row]}"
-        )
-    if (row := first_row(total_w < idle_w)) is not None:
-        raise InputError(
-            f"job {number[row]}: power_w: expected at least the {idle_w[row]:g} W of its processors "
-            f"when they are idle, found {total_w[row]:g} W"
-        )
-    return total_w - idle_w
-
-
-_NO_LIMIT = 2.0**52
-"""Milliwatts that no sum of jobs reaches."""
-
-
-def most_draw(placed: PlacedJobs, extra: Integers) -> Integers:
-    """Return the milliwatts above idle that the processors of each job draw at most, of shape ``(n,)``.
-
-    It is `active_w`, if that is known, unless a single job of the machine draws more.
-    """
-    machines, machine, procs = placed.machines, placed.machine, placed.jobs.procs
-    active_w = [np.inf if each.active_w is None else each.active_w - each.idle_w for each in machines]
-    of_processor = np.array(active_w) * MILLIWATTS
-    np.maximum.at(of_processor, machine, extra / procs)
-    return np.ceil(np.minimum(of_processor[machine] * procs, _NO_LIMIT)).astype(np.int64)
-
-
-def _check_caps(placed: PlacedJobs) -> None:
-    """Raise for jobs with more power than the caps of their processors."""
-    power_w, most_w = _power_w(placed), placed.of_machine("cap_w") * placed.jobs.procs
-    # Where no power is known, nothing is above a cap.
-    if (row := first_row(power_w > most_w)) is not None:
-        raise InputError(
-            f"job {placed.jobs.number[row]}: power_w: expected at most the {most_w[row]:g} W to which its "
-            f"processors of {placed.machines[placed.machine[row]].name} are capped, found {power_w[row]:g} W"
-        )
-
-
-def _check_fits(placed: PlacedJobs, resources: Resources) -> None:
-    """Raise for a job that exceeds the last capacity, which has no end."""
-    machines, last = placed.machines, resources.capacity[-1]
-    for need in range(resources.needs.shape[1]):
-        resource = resources.resource[:, need]
-        row = first_row((resource >= 0) & (resources.needs[:, need] > last[resource]))
-        if row is None:
-            continue
-        needed, left, which = resources.needs[row, need], last[resource[row]], int(resource[row])
-        field, found = "procs", f"{needed}"
-        if which < len(machines):
-            expected = f"{left} that reservations leave of {machines[which].name}"
-        elif resources.power is None or which < resources.capacity.shape[1] - 1:
-            expected = f"{left} of its partition"
-        else:
-            field, found = "power_w", f"{needed / MILLIWATTS:g} W more than idle"
-            expected = f"{left / MILLIWATTS:g} W that the budget leaves beside idle processors"
-        where = f"jobs: job {placed.jobs.number[row]}"
-        raise InputError.of(where=where, field=field, expected=f"at most the {expected}", found=found)

@@ -12,9 +12,8 @@ from crosscast.cluster.experiment import (
     interarrival_of_load,
     run_experiment,
 )
-from crosscast.cluster.job_tables import read_job_table
 from crosscast.cluster.jobs import policy_named, read_machines
-from crosscast.cluster.placements import PLACEMENTS, Workload
+from crosscast.cluster.placements import PLACEMENTS, Workload, read_job_table
 from crosscast.cluster.simulate import load_simulator
 from crosscast.commands.output import LabelStatus, say, show
 from crosscast.commands.schedule_files import ScheduleFiles

@@ -12,10 +12,9 @@ import numpy as np
 
 from crosscast.cli.options import FigureOutput
 from crosscast.cluster.jobs import Schedule, write_schedule
-from crosscast.cluster.metrics import Steps, queue_length
-from crosscast.cluster.power import power_over_time
-from crosscast.cluster.site import Budget, idle_power_w
-from crosscast.cluster.swf import write_swf
+from crosscast.cluster.resources import Steps, idle_power_w, power_over_time, queue_length
+from crosscast.cluster.site import Budget
+from crosscast.cluster.trace_files import write_swf
 from crosscast.commands.output import check_file, tell, warn
 from crosscast.errors import InputError
 from crosscast.units import parse_elapsed

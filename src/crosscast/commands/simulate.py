@@ -10,16 +10,23 @@ from typing import Literal
 import numpy as np
 
 from crosscast.cli.simulate import SimulatePolicies
-from crosscast.cluster import metrics, power
-from crosscast.cluster.configurations import configure
+from crosscast.cluster import metrics
+from crosscast.cluster.configurations import cheapest_release_s, check_idle, configure, read_power_options
 from crosscast.cluster.jobs import POLICIES, Bound, Jobs, Machine, PlacedJobs, Placement, Policy, policy_named
-from crosscast.cluster.rules import Rules, machines_of_partitions, rules_of
-from crosscast.cluster.sacct import read_trace
-from crosscast.cluster.sharing import read_slowdowns, sharing_for
+from crosscast.cluster.rules import (
+    Rules,
+    kinds_of_jobs,
+    machines_of_partitions,
+    read_forecasts,
+    read_slowdowns,
+    rules_of,
+    sharing_for,
+)
 from crosscast.cluster.simulate import load_simulator
 from crosscast.cluster.site import NO_SITE, Budget, Shift, Site, read_site
 from crosscast.cluster.site import PLACEMENTS as KNOWN
-from crosscast.cluster.swf import CleanedJobs, JobTrace
+from crosscast.cluster.trace_files import read_trace
+from crosscast.cluster.traces import CleanedJobs, JobTrace
 from crosscast.commands.output import LabelStatus, say, show
 from crosscast.commands.schedule_files import ScheduleFiles
 from crosscast.errors import InputError, expect_known
@@ -149,9 +156,9 @@ def _runs(
     predicted: bool,
 ) -> tuple[list[metrics.QueuedJobs], list[str]]:
     """Combine policies with the site's power, sharing and shift policies, and collect notes."""
-    jobs, count, notes = cleaned.jobs, len(cleaned.jobs), []
-    executables = _executables(trace, cleaned)
-    machine = placement.machine if isinstance(placement, Bound) else np.zeros(count, np.int64)
+    jobs, notes = cleaned.jobs, []
+    executables = trace.names_of("executable", cleaned.rows)
+    machine = placement.machine if isinstance(placement, Bound) else np.zeros(len(jobs), np.int64)
     rules = _rules(trace, cleaned, machines, site, predicted=predicted)
     if rules.priority is None and any(policy.queue == "multifactor" for policy in chosen):
         raise InputError.of(
@@ -168,10 +175,10 @@ def _runs(
             raise InputError.of(
                 where="placement", expected="round-robin or random under a budget", found="completion"
             )
-        options = power.read_power_options(site.options)
-        kind, drawn = power.kinds_of_jobs(options.kinds, executables, count, site.seed)
+        options = read_power_options(site.options)
+        kind, drawn = kinds_of_jobs(options.kinds, executables, site.seed)
         placed = PlacedJobs(jobs, machines, machine)
-        power.check_idle(options, kind, placed, site.options)
+        check_idle(options, kind, placed, site.options)
         notes += [f"{drawn:,} of a kind without configurations: that of each is drawn"] if drawn else []
         runs = []
         for power_policy in site.power_policies:
@@ -189,7 +196,7 @@ def _runs(
             ]
     if site.slowdowns is not None:
         slowdowns = read_slowdowns(site.slowdowns)
-        kind, drawn = power.kinds_of_jobs(slowdowns.kinds, executables, count, site.seed)
+        kind, drawn = kinds_of_jobs(slowdowns.kinds, executables, site.seed)
         notes += [f"{drawn:,} of a kind without slowdowns: that of each is drawn"] if drawn else []
         sharings = [
             (policy, sharing_for(policy, slowdowns, kind, site.limit, site.least_gain, site.most))
@@ -207,24 +214,13 @@ def _runs(
     return runs, notes
 
 
-def _executables(trace: JobTrace, cleaned: CleanedJobs) -> list[str] | None:
-    """Name of each job's executable, empty where not known; ``None`` if none is."""
-    numbers, names = trace.columns["executable"][cleaned.rows], trace.names.get("executable")
-    if np.isnan(numbers).all():
-        return None
-    return [
-        "" if np.isnan(number) else names[int(number) - 1] if names else str(int(number))
-        for number in numbers.tolist()
-    ]
-
-
 def _shifted(
     run: metrics.QueuedJobs, placed: PlacedJobs, budget: Budget, shift: Shift, limit_s: float
 ) -> metrics.QueuedJobs:
     """Delay jobs until power is cheap."""
     if shift == "never":
         return replace(run, shift=shift)
-    release_s = power.cheapest_release_s(placed, budget, shift, limit_s)
+    release_s = cheapest_release_s(placed, budget, shift, limit_s)
     return replace(run, rules=replace(run.rules, release_s=release_s), shift=shift)
 
 
@@ -238,7 +234,7 @@ def _rules(
         return rules
     forecasts = site.rules.forecasts
     if forecasts is not None:
-        return replace(rules, forecast_s=power.read_forecasts(forecasts, cleaned.jobs.number))
+        return replace(rules, forecast_s=read_forecasts(forecasts, cleaned.jobs.number))
     if cleaned.jobs.user is None:
         raise InputError.of(
             where="--estimates",

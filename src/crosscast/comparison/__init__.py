@@ -17,7 +17,7 @@ import numpy as np
 
 from crosscast.cluster.jobs import read_schedule_times
 from crosscast.cluster.metrics import bounded_slowdown
-from crosscast.cluster.swf import read_swf
+from crosscast.cluster.trace_files import read_swf
 from crosscast.data.launch_counts import counts_of, kinds_of, work_of
 from crosscast.data.profiles import from_row
 from crosscast.errors import InputError

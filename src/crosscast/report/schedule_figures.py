@@ -10,7 +10,7 @@ import numpy as np
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.experiment import SHARE, Experiment, SeedMean
 from crosscast.cluster.jobs import Schedule
-from crosscast.cluster.metrics import Rectangles, Steps, rectangles
+from crosscast.cluster.resources import Rectangles, Steps, rectangles
 from crosscast.errors import InputError
 from crosscast.report import figures as draw
 from crosscast.report.numbers import plural

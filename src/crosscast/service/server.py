@@ -17,7 +17,6 @@ import uvicorn
 
 from crosscast.errors import EnvironmentFault, InputError
 from crosscast.service.app import application
-from crosscast.service.gate import Limits
 from crosscast.service.models import Served
 
 LOG = logging.getLogger("crosscast.service")
@@ -127,7 +126,6 @@ def serve(
     path: Path | None = None,
     bind: str | None = None,
     token_file: Path | None = None,
-    limits: Limits | None = None,
 ) -> None:
     """Answer requests until SIGTERM or SIGINT, and finish those in progress.
 
@@ -143,7 +141,7 @@ def serve(
     if path is None and bind is None and not given:
         raise InputError.of(where="socket", expected="a path, or --bind with --token-file", found="neither")
     tokens = None if token_file is None else Tokens(token_file)
-    app = application(served, lambda: () if tokens is None else tokens.now, limits)
+    app = application(served, lambda: () if tokens is None else tokens.now)
     with ExitStack() as undo:
         sockets = list(given)
         if bind is not None:

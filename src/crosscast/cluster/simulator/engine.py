@@ -21,6 +21,8 @@ from crosscast.cluster.jobs import (
     first_row,
 )
 from crosscast.cluster.simulator.queues import (
+    NO_INTEGERS,
+    NO_REALS,
     Heap,
     QueueTrees,
     Running,
@@ -43,6 +45,13 @@ from crosscast.cluster.simulator.queues import (
 )
 from crosscast.errors import InputError
 
+_REVERSED: dict[Order, Order] = {
+    "lcfs": "fcfs",
+    "longest": "shortest",
+    "widest": "narrowest",
+    "largest-area": "smallest-area",
+}
+
 
 def keys_of(order: Order, jobs: Jobs, estimate_s: Reals) -> Reals:
     """Return the sort key of each job in an order, of the shape of the estimates.
@@ -50,24 +59,20 @@ def keys_of(order: Order, jobs: Jobs, estimate_s: Reals) -> Reals:
     Lower keys come first; ties go to the job that was submitted first. Orders that do not depend on estimates
     have a single column.
     """
-    submit_s = jobs.submit_s[:, None]
+    if order in _REVERSED:
+        return -keys_of(_REVERSED[order], jobs, estimate_s)
     procs = jobs.procs[:, None]
     if order == "fcfs":
-        return submit_s
-    if order == "lcfs":
-        return -submit_s
-    if order in ("narrowest", "widest"):
-        return np.multiply(procs, 1.0 if order == "narrowest" else -1.0)
+        return jobs.submit_s[:, None]
+    if order == "narrowest":
+        return procs.astype(np.float64)
     if order == "shortest":
         return estimate_s
-    if order == "longest":
-        return -estimate_s
-    if order == "multifactor":
-        raise InputError.of(
-            where="policy", field="multifactor", expected="the general simulator, as priorities change"
-        )
-    area = procs * estimate_s
-    return area if order == "smallest-area" else -area
+    if order == "smallest-area":
+        return procs * estimate_s
+    raise InputError.of(
+        where="policy", field="multifactor", expected="the general simulator, as priorities change"
+    )
 
 
 class PlacementChoices(NamedTuple):
@@ -88,17 +93,13 @@ class PlacementChoices(NamedTuple):
 def choices_of(jobs: Jobs, machines: Sequence[Machine], placement: Placement) -> PlacementChoices:
     """Check a placement, and drop the machines on which jobs cannot run."""
     if isinstance(placement, Bound):
-        return _bound(jobs, machines, placement.machine)
+        _check_shape("machine", placement.machine, (len(jobs),))
+        return _listed(jobs, machines, placement.machine[:, None], placement.machine)
     if isinstance(placement, Preferred):
-        return _preferred(jobs, machines, placement.order)
+        order = placement.order
+        _check_shape("order", order, (len(jobs), order.shape[1] if order.ndim == 2 else len(machines)))
+        return _listed(jobs, machines, order, None)
     return _completion(jobs, machines, placement.predicted_s)
-
-
-def _bound(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> PlacementChoices:
-    _check_shape("machine", machine, (len(jobs),))
-    _check_indices(jobs, machine, 0, len(machines), "machine")
-    _check_runs(jobs, machines, _runs_on(jobs, machines, machine[:, None])[:, 0], machine)
-    return _one_each(machine.astype(np.int64).reshape(-1, 1), machines)
 
 
 def _one_each(choices: Integers, machines: Sequence[Machine]) -> PlacementChoices:
@@ -106,22 +107,30 @@ def _one_each(choices: Integers, machines: Sequence[Machine]) -> PlacementChoice
     return PlacementChoices(choices, np.maximum(choices[:, 0], 0), np.eye(len(machines), dtype=np.int64))
 
 
-def _preferred(jobs: Jobs, machines: Sequence[Machine], order: Integers) -> PlacementChoices:
-    _check_shape("order", order, (len(jobs), order.shape[1] if order.ndim == 2 else len(machines)))
-    _check_indices(jobs, order, -1, len(machines), "order")
+def _listed(
+    jobs: Jobs, machines: Sequence[Machine], order: Integers, bound: Integers | None
+) -> PlacementChoices:
+    """Return the machines of each job's list, which is the one that it is bound to if it is."""
+    name, least = ("order", -1) if bound is None else ("machine", 0)
+    wrong = (order < least) | (order >= len(machines))
+    if wrong.any():
+        row, column = (int(index) for index in np.argwhere(wrong)[0])
+        where, expected = f"placement: {name}", f"indices from {least} to {len(machines) - 1}"
+        field, found = f"job {jobs.number[row]}", f"{order[row, column]}"
+        raise InputError.of(where=where, field=field, expected=expected, found=found)
     usable = _runs_on(jobs, machines, order)
-    _check_runs(jobs, machines, np.any(usable, axis=1), None)
+    _check_runs(jobs, machines, np.any(usable, axis=1), bound)
     # Usable machines move to the front.
     columns_by_use = np.argsort(~usable, axis=1, kind="stable")
     choices = np.take_along_axis(np.where(usable, order, -1), columns_by_use, axis=1).astype(np.int64)
+    if choices.shape[1] == 1:
+        # With one column, the engine takes the machine itself for the set.
+        return _one_each(choices, machines)
     member = np.zeros((len(jobs), len(machines)), np.bool_)
     rows, columns = np.nonzero(choices >= 0)
     member[rows, choices[rows, columns]] = True
     sets, group = np.unique(np.packbits(member, axis=1), axis=0, return_inverse=True)
     members = np.unpackbits(sets, axis=1, count=len(machines)).astype(np.int64)
-    if choices.shape[1] == 1:
-        # With one column, the engine takes the machine itself for the set.
-        return _one_each(choices, machines)
     return PlacementChoices(choices, group.reshape(-1).astype(np.int64), members)
 
 
@@ -143,15 +152,6 @@ def _check_shape(name: str, values: AnyArray, shape: tuple[int, ...]) -> None:
     if values.shape != shape:
         expected = f"shape {shape}"
         raise InputError.of(where="placement", field=name, expected=expected, found=f"{values.shape}")
-
-
-def _check_indices(jobs: Jobs, indices: Integers, least: int, machines: int, name: str) -> None:
-    wrong = (indices < least) | (indices >= machines)
-    if wrong.any():
-        row, *column = (int(index) for index in np.argwhere(wrong)[0])
-        where, expected = f"placement: {name}", f"indices from {least} to {machines - 1}"
-        found = f"{indices[row, *column]}"
-        raise InputError.of(where=where, field=f"job {jobs.number[row]}", expected=expected, found=found)
 
 
 def _runs_on(jobs: Jobs, machines: Sequence[Machine], indices: Integers) -> Flags:
@@ -443,6 +443,8 @@ def _start(state: SimulationState, job: int, machine: int, now: float, due: floa
         note_start(state.binding, state.procs[job], machine, job, since, end - state.submit[0])
 
 
+NO_JOBS = Jobs(NO_INTEGERS, NO_REALS, NO_INTEGERS, np.zeros((0, 1)), np.zeros((0, 1)))
+
 _POINTS = 1_000_000
 """Points in time between two reports of progress, and two chances to interrupt: about a second."""
 _FEW = 10_000
@@ -452,11 +454,9 @@ _FEW = 10_000
 def load(jobs: int | None, progress: Callable[[str], None] | None) -> None:
     """Load or compile the simulator for a number of jobs; `None` for any number."""
     if suited(advance, jobs, _FEW, progress) is advance:
-        nobody = np.zeros(0, np.int64)
-        none = np.zeros((0, 1))
-        empty = Jobs(nobody, np.zeros(0), nobody, none, none)
         machines = [Machine("any", 1)]
-        advance(_start_state(empty, machines, Policy(), choices_of(empty, machines, Bound(nobody))), 1)
+        choices = choices_of(NO_JOBS, machines, Bound(NO_JOBS.number))
+        advance(_start_state(NO_JOBS, machines, Policy(), choices), 1)
 
 
 def run(
@@ -491,8 +491,8 @@ def _start_state(
     passing, passing_on = _keys(policy.backfill, jobs, estimate_s, choices)
     widths = np.unique(procs)
     if policy.queue == "fcfs":
-        queue = np.empty(0)
-    tree = np.empty(0, np.int64)
+        queue = NO_REALS
+    tree = NO_INTEGERS
     if len(passing):
         # np.unique's inverse sorts, which is slower.
         tree = choices.group * len(widths) + np.searchsorted(widths, procs)

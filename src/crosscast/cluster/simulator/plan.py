@@ -8,10 +8,10 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.jobs import BY_TIME, Order, PlacedJobs, Policy
-from crosscast.cluster.rules import NO_RULES, Learning, Rules
-from crosscast.cluster.sharing import Sharing
+from crosscast.cluster.resources import Resources, milliwatts
+from crosscast.cluster.rules import NO_RULES, Learning, Rules, Sharing
 from crosscast.cluster.simulator.engine import keys_of
-from crosscast.cluster.simulator.queues import Heap, compiled, start_heap
+from crosscast.cluster.simulator.queues import NO_INTEGERS, NO_REALS, Heap, compiled, integers_of, start_heap
 from crosscast.cluster.simulator.ranking import (
     JobRanking,
     Walltimes,
@@ -20,7 +20,6 @@ from crosscast.cluster.simulator.ranking import (
     start_ranking,
     start_walltimes,
 )
-from crosscast.cluster.site import Resources, milliwatts
 
 
 class Availability(NamedTuple):
@@ -156,7 +155,7 @@ def start_plan(
         return np.array(keys_of(initial, jobs, times[:, None]).reshape(-1), dtype=np.float64)
 
     def scales(order: Order | None) -> Reals:
-        return keys(order, np.ones(count)) if order in BY_TIME else np.zeros(0)
+        return keys(order, np.ones(count)) if order in BY_TIME else NO_REALS
 
     passing: Order = policy.backfill or "fcfs"
     key = keys(policy.queue, estimate)
@@ -185,7 +184,7 @@ def start_plan(
         holds=np.ascontiguousarray(resources.holds, dtype=np.int64),
         measures=rules.measured_w is not None or (rules.learning is not None and rules.learning.measured),
         shared=shared,
-        alike=np.zeros(0, np.int64) if sharing is None else _alike(resources, shared),
+        alike=NO_INTEGERS if sharing is None else _alike(resources, shared),
         resource=np.ascontiguousarray(resources.resource, dtype=np.int64),
         key=key,
         pass_key=pass_key,
@@ -194,7 +193,7 @@ def start_plan(
         ranking=start_ranking(rules, count),
         walltimes=start_walltimes(rules, jobs, estimate),
         learning=start_learning(rules.learning, run, estimate),
-        kind=np.zeros(0, np.int64) if rules.kind is None else np.array(rules.kind, np.int64),
+        kind=integers_of(rules.kind),
         preempts=np.zeros((0, 0), np.bool_) if rules.preempts is None else np.array(rules.preempts),
         step_s=np.array(resources.step_s, dtype=np.float64),
         capacity=capacity,
@@ -224,7 +223,7 @@ def start_learning(learning: Learning | None, run: Reals, estimate: Reals) -> Le
     slowdown, extra_w = (np.zeros((0, 1)),) * 2 if learning is None else (learning.slowdown, learning.extra_w)
     kinds, jobs = len(slowdown), 0 if learning is None else len(run)
     return LearningTables(
-        kind=np.zeros(0, np.int64) if learning is None else np.array(learning.kind, np.int64),
+        kind=NO_INTEGERS if learning is None else np.array(learning.kind, np.int64),
         slowdown=np.array(slowdown, np.float64),
         hold=milliwatts(np.nan_to_num(extra_w)),
         run=run[:jobs].copy(),
@@ -241,14 +240,11 @@ def start_learning(learning: Learning | None, run: Reals, estimate: Reals) -> Le
 def start_seats(sharing: Sharing | None, jobs: int, resources: Resources) -> Seats:
     """Return seats without jobs."""
     if sharing is None:
-        one, nobody = np.ones((1, 1)), np.zeros(0, np.int64)
-        sharing, jobs, most = Sharing(nobody, one, one), 0, 1
+        one = np.ones((1, 1))
+        sharing, jobs, most = Sharing(NO_INTEGERS, one, one), 0, 1
     else:
         most = sharing.most
     power = resources.power
-    cap = most_draw = np.zeros(0, np.int64)
-    if power is not None:
-        cap, most_draw = np.array(power.cap, np.int64), np.array(power.most_draw, np.int64)
     changes = 0 if power is None else 2 * most * jobs
     reals = ("left", "believed_left", "since", "rate", "believed_rate")
     zeros: dict[str, Any] = {name: np.zeros(jobs) for name in reals}
@@ -261,8 +257,8 @@ def start_seats(sharing: Sharing | None, jobs: int, resources: Resources) -> Sea
         kind=np.array(sharing.kind, np.int64),
         true=np.array(sharing.true, np.float64),
         believed=np.array(sharing.believed, np.float64),
-        cap=cap,
-        most_draw=most_draw,
+        cap=integers_of(None if power is None else power.cap),
+        most_draw=integers_of(None if power is None else power.most_draw),
         members=np.zeros((jobs, most), np.int64),
         seats=np.zeros(1, np.int64),
         changed=np.empty(changes, np.int64),

@@ -17,9 +17,10 @@ from dataclasses import replace
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Cuts, Jobs, Machine, PlacedJobs, Policy, Schedule, Speeds
-from crosscast.cluster.rules import Learning, Rules
-from crosscast.cluster.sharing import Sharing
+from crosscast.cluster.jobs import Cuts, Machine, PlacedJobs, Policy, Schedule, Speeds
+from crosscast.cluster.resources import Resources, milliwatts, resources_of
+from crosscast.cluster.rules import Learning, Rules, Sharing
+from crosscast.cluster.simulator.engine import NO_JOBS
 from crosscast.cluster.simulator.plan import (
     AHEAD,
     BLOCKED,
@@ -64,8 +65,7 @@ from crosscast.cluster.simulator.seats import (
     stop_for,
     take_seat,
 )
-from crosscast.cluster.site import MILLIWATTS, NO_SITE, Resources, milliwatts, resources_of
-from crosscast.errors import InputError
+from crosscast.cluster.site import NO_SITE
 
 
 @jit_cached
@@ -449,10 +449,7 @@ _FEW = 1_000
 def load(jobs: int | None, progress: Callable[[str], None] | None) -> None:
     """Load or compile the simulator for a number of jobs; `None` for any number."""
     if suited(advance_plan, jobs, _FEW, progress) is advance_plan:
-        nobody = np.zeros(0, np.int64)
-        none = np.zeros((0, 1))
-        empty = Jobs(nobody, np.zeros(0), nobody, none, none)
-        placed = PlacedJobs(empty, [Machine("any", 1)], nobody)
+        placed = PlacedJobs(NO_JOBS, [Machine("any", 1)], NO_JOBS.number)
         advance_plan(start_plan(placed, resources_of(placed, NO_SITE), Policy(conservative=True)), 1)
 
 
@@ -512,15 +509,6 @@ def _choose(plan: SchedulePlan, learning: Learning) -> None:
     choices = learning.choose(tables.measured.copy(), tables.tried.copy())
     tables.option[:], tables.expected[:] = choices.option, choices.slowdown
     tables.need[:] = milliwatts(choices.extra_w)
-    procs, left = plan.needs[:, 0], plan.capacity[-1, -1]
-    needs = procs * tables.need[learning.kind]
-    if (needs > left).any():
-        raise InputError.of(
-            where="learning",
-            field="extra_w",
-            expected=f"at most the {left / MILLIWATTS:g} W that the budget leaves beside idle processors",
-            found=f"{needs.max() / MILLIWATTS:g} W for a job",
-        )
 
 
 def _taken_cuts(plan: SchedulePlan) -> tuple[Integers, Reals]:

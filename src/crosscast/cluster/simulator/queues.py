@@ -143,6 +143,14 @@ def _cache_folder() -> Iterator[None]:
         _NUMBA.config.CACHE_DIR = before
 
 
+NO_INTEGERS, NO_REALS = np.zeros(0, np.int64), np.zeros(0)
+
+
+def integers_of(values: Integers | None) -> Integers:
+    """Copy integers as compiled functions take them; ``None`` becomes no integers."""
+    return NO_INTEGERS if values is None else np.array(values, np.int64)
+
+
 class Heap(NamedTuple):
     """A binary heap of items with keys; among equal keys the least item comes first."""
 

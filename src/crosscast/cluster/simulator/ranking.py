@@ -13,7 +13,7 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Jobs
 from crosscast.cluster.rules import Priority, Rules
-from crosscast.cluster.simulator.queues import compiled
+from crosscast.cluster.simulator.queues import NO_INTEGERS, NO_REALS, compiled, integers_of
 
 LATER_S = np.array([1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000]) * 60.0
 """Increments of a predicted time each time that it was too short: Tsafrir, Etsion and Feitelson 2007."""
@@ -42,9 +42,8 @@ class JobRanking(NamedTuple):
 
 def start_ranking(rules: Rules, jobs: int) -> JobRanking:
     """Return the ranking before the first submission."""
-    nobody = np.zeros(0, np.int64)
-    priority = rules.priority or Priority(np.zeros(0), nobody, np.zeros(0))
-    most = nobody if rules.most is None else rules.most
+    priority = rules.priority or Priority(NO_REALS, NO_INTEGERS, NO_REALS)
+    most = integers_of(rules.most)
     return JobRanking(
         rank=np.zeros(jobs, np.int64) if rules.rank is None else np.array(rules.rank, np.int64),
         fixed=np.array(priority.fixed, np.float64),
@@ -57,8 +56,8 @@ def start_ranking(rules: Rules, jobs: int) -> JobRanking:
         used=np.zeros(len(priority.share)),
         procs=np.zeros(len(priority.share), np.int64),
         since=np.zeros(1),
-        group=nobody if rules.group is None else np.array(rules.group, np.int64),
-        most=np.array(most, np.int64),
+        group=integers_of(rules.group),
+        most=most,
         held=np.zeros(len(most), np.int64),
     )
 
@@ -156,9 +155,8 @@ class Walltimes(NamedTuple):
 
 def start_walltimes(rules: Rules, jobs: Jobs, estimate: Reals) -> Walltimes:
     """Return the predictions before the first submission."""
-    nobody, none = np.zeros(0, np.int64), np.zeros(0)
     if rules.forecast_s is None:
-        return Walltimes(none, none, nobody, np.zeros((0, 2)), nobody, nobody)
+        return Walltimes(NO_REALS, NO_REALS, NO_INTEGERS, np.zeros((0, 2)), NO_INTEGERS, NO_INTEGERS)
     user = np.zeros(len(jobs), np.int64) if jobs.user is None else jobs.user
     users = int(user.max(initial=-1)) + 1
     return Walltimes(

@@ -1,23 +1,17 @@
-"""Traces in the Standard Workload Format 2.2: their fields, jobs and header, read and written."""
+"""Traces of jobs with fields and header of the Standard Workload Format 2.2, and the jobs to simulate."""
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice, starmap
-from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from typing import Literal
 
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import Jobs, Schedule, texts_of
+from crosscast.cluster.jobs import Jobs, Schedule
 from crosscast.cluster.rules import JobNames
-from crosscast.data.files import atomic_file
 from crosscast.errors import InputError
 
 Kind = Literal["time", "procs", "amount", "number"]
@@ -85,11 +79,6 @@ class SwfHeader:
         return self._number("MaxProcs")
 
     @property
-    def max_nodes(self) -> int | None:
-        """Nodes of the computer."""
-        return self._number("MaxNodes")
-
-    @property
     def allow_overuse(self) -> bool | None:
         """Whether jobs may use more than they requested; ``None`` if the header does not say."""
         word = (self.fields.get("AllowOveruse", "").lower().split() or [""])[0]
@@ -98,7 +87,7 @@ class SwfHeader:
     @property
     def procs(self) -> int | None:
         """Size of the computer in the unit of the jobs: processors, else nodes."""
-        return self.max_procs or self.max_nodes
+        return self.max_procs or self._number("MaxNodes")
 
     def _number(self, name: str) -> int | None:
         match = _NUMBER.match(self.fields.get(name, ""))
@@ -179,7 +168,7 @@ class JobTrace:
 
     label: str  # Name for people
     header: SwfHeader
-    # The fields of `crosscast.cluster.swf.NAMES`, each of shape `(n,)`, in SI units; NaN where unknown
+    # The fields of `NAMES`, each of shape `(n,)`, in SI units; NaN where unknown
     columns: Mapping[str, Reals]
     # Names behind the identifiers from 1 of a column, where the trace has them
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -269,223 +258,6 @@ class JobTrace:
             counts = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
             raise InputError(f"trace {self.label}: expected jobs that ran, found none ({counts})")
         return np.flatnonzero(usable), left_out
-
-
-_BLOCK = 1 << 20
-_LONGEST_LINE = 64 << 10
-_MOST_BYTES = 4 << 30
-"""Limit on the text, also where a compressed file is small."""
-_MOST_COMMENTS = 4 << 20
-_MOST_JOBS = 1 << 24
-_GZIP = b"\x1f\x8b"
-_COMMENT = re.compile(rb"^[ \t\r]*(;.*)", re.MULTILINE)
-_NO_JOBS = re.compile(rb"^(?:[ \t\r]*(?:;.*)?\n)+", re.MULTILINE)
-"""Comments and blank lines."""
-_NOT_NUMERIC = re.compile(rb"[^0-9eE.+\- \t\r\n]")
-_NUMBER_WORD = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_SPACES = re.compile(rb"[ \t\r]+")
-_EXACT = 2.0**53
-"""Largest magnitude up to which all whole numbers are exact."""
-_WHOLE = np.array([field.kind in ("procs", "number") for field in FIELDS])
-_STRICT = np.array([field.kind in ("time", "procs") for field in FIELDS])
-_UNITS = np.array([field.unit for field in FIELDS], dtype=np.float64)
-
-
-def read_swf(path: str | Path) -> JobTrace:
-    """Read a trace, plain or compressed with gzip.
-
-    Parameters
-    ----------
-    path
-        A file in the Standard Workload Format, version 2.2 or older, of at most 16,777,216 lines.
-
-    Returns
-    -------
-    JobTrace
-        Its lines, with NaN where the file has −1.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, has no jobs or too many, a line is not 18 numbers, a time or a number of
-        processors is negative but not −1, or a job is submitted before one of a line above. Names the line
-        and the field.
-    """
-    path = Path(path)
-    comments: list[str] = []
-    columns: list[list[Reals]] = [[] for _ in FIELDS]
-    count, comment_bytes, last_submit = 0, 0, -np.inf
-    for first, text in _blocks(path):
-        comments += [_decoded(comment.strip()) for comment in _COMMENT.findall(text)]
-        block = _Block(path, first, text, _NO_JOBS.sub(b"", text))
-        comment_bytes += len(text) - len(block.jobs)
-        if comment_bytes > _MOST_COMMENTS:
-            raise InputError(
-                f"{path}: expected a line for each job, found {comment_bytes} bytes of other lines"
-            )
-        if not block.jobs:
-            continue
-        numbers = block.checked(block.numbers(), last_submit)
-        last_submit = np.fmax.reduce(numbers[:, 1], initial=last_submit)
-        count += len(numbers)
-        if count > _MOST_JOBS:
-            raise InputError(f"{path}: expected at most {_MOST_JOBS} jobs, found more")
-        for column, cells in zip(columns, (numbers * _UNITS).T, strict=True):
-            column.append(_lean(cells))
-    if not count:
-        raise InputError(f"{path}: expected a line for each job, found none")
-    # Column by column: all blocks and all columns at once would hold the trace in memory twice.
-    joined = {name: _joined(columns.pop(0)) for name in NAMES}
-    return JobTrace(path.name.removesuffix(".gz").removesuffix(".swf"), header_of(comments), joined)
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a trace, plain or compressed with gzip."""
-    try:
-        with path.open("rb") as plain:
-            is_gzip = plain.read(len(_GZIP)) == _GZIP
-            plain.seek(0)
-            yield cast(BinaryIO, gzip.GzipFile(fileobj=plain)) if is_gzip else plain
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: cannot read the trace ({reason})") from error
-
-
-def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield blocks of complete lines, about a mebibyte each, with the number of the first line."""
-    total, line, rest = 0, 1, b""
-    with opened(path) as file:
-        if path.suffix == ".gz" and not isinstance(file, gzip.GzipFile):
-            raise InputError(f"{path}: expected a file compressed with gzip, found something else")
-        while piece := file.read(_BLOCK):
-            total += len(piece)
-            if total > _MOST_BYTES:
-                raise InputError(f"{path}: expected a trace of at most {_MOST_BYTES >> 30} GiB, found more")
-            lines, end, rest = (rest + piece).rpartition(b"\n")
-            if len(rest) > _LONGEST_LINE:
-                # Refused here, before the whole file is one line in memory.
-                long_line = line + lines.count(b"\n") + len(end)
-                raise InputError(
-                    f"{path}: line {long_line}: expected {len(FIELDS)} numbers, found more than "
-                    f"{_LONGEST_LINE >> 10} KiB without an end of line"
-                )
-            if end:
-                yield line, lines + end
-                line += lines.count(b"\n") + 1
-    if rest:
-        yield line, rest + b"\n"
-
-
-def _decoded(comment: bytes) -> str:
-    try:
-        return comment.decode("utf-8")
-    except UnicodeDecodeError:
-        # Encoding of older traces; any bytes are valid in it.
-        return comment.decode("latin-1")
-
-
-@dataclass(frozen=True)
-class _Block:
-    """Block of lines of a trace; a faulty line is searched for only if the block fails a check."""
-
-    path: Path
-    first: int  # Number of the first line
-    text: bytes
-    jobs: bytes  # Lines without comments
-
-    def numbers(self) -> Reals:
-        """Return the numbers of all jobs, of shape ``(k, 18)``."""
-        # NumPy accepts more separators and numerals than the format does.
-        if not _NOT_NUMERIC.search(self.jobs):
-            try:
-                numbers: Reals = np.loadtxt(self.jobs.decode("ascii").splitlines(), comments=None, ndmin=2)
-                if numbers.shape[1] == len(FIELDS):
-                    return numbers
-            except ValueError:
-                pass
-        return np.array([[float(word) for word in words] for _, words in self._lines()])
-
-    def _lines(self) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield line number and words of each job; raise on the first malformed one."""
-        for line, text in enumerate(self.text.split(b"\n")[:-1], start=self.first):
-            words = [word for word in _SPACES.split(text) if word]
-            if not words or words[0].startswith(b";"):
-                continue
-            for index, word in enumerate(words[: len(FIELDS)]):
-                if not _NUMBER_WORD.fullmatch(word):
-                    found = repr(word[:40].decode("utf-8", errors="replace"))
-                    raise self._error(line, index, "a number", found)
-            if len(words) != len(FIELDS):
-                raise InputError(
-                    f"{self.path}: line {line}: expected {len(FIELDS)} fields, found {len(words)}"
-                )
-            yield line, words
-
-    def checked(self, numbers: Reals, last_submit: float) -> Reals:
-        """Check numbers and set missing ones to NaN."""
-        negative = numbers < 0
-        self._refuse(
-            numbers, negative & (numbers != -1) & _STRICT, "at least 0, or -1 where nothing is known"
-        )
-        self._refuse(numbers, ~(np.abs(numbers) <= _EXACT), "a number of at most 2^53")
-        self._refuse(numbers, (numbers != np.floor(numbers)) & _WHOLE & ~negative, "a whole number")
-        numbers[negative] = np.nan
-        # Only the first of the parts of a job that was stopped in between has a submit time.
-        submits = np.fmax.accumulate(np.concatenate(([last_submit], numbers[:, 1])))
-        early = numbers[:, 1] < submits[:-1]
-        if early.any():
-            row = int(np.argmax(early))
-            self._refuse(numbers, early[:, None], f"at least {submits[row]:.15g}, as in a line before", 1)
-        return numbers
-
-    def _refuse(self, numbers: Reals, wrong: Flags, expected: str, first_column: int = 0) -> None:
-        if wrong.any():
-            row, column = (int(index) for index in np.unravel_index(np.argmax(wrong), wrong.shape))
-            line, _ = next(islice(self._lines(), row, None))
-            raise self._error(
-                line, first_column + column, expected, f"{numbers[row, first_column + column]:.15g}"
-            )
-
-    def _error(self, line: int, index: int, expected: str, found: str) -> InputError:
-        field = f"field {index + 1} ({FIELDS[index].title})"
-        return InputError.of(where=f"{self.path}: line {line}", field=field, expected=expected, found=found)
-
-
-def _lean(cells: Reals) -> Reals:
-    """Part of a column, broadcast from one number where it is constant (or NaN throughout)."""
-    is_constant = (np.isnan(cells) if np.isnan(cells[0]) else cells == cells[0]).all()
-    return np.broadcast_to(np.float64(cells[0]), len(cells)) if is_constant else cells.copy()
-
-
-def _joined(parts: list[Reals]) -> Reals:
-    if all(part.strides == (0,) and np.array_equal(part[:1], parts[0][:1], equal_nan=True) for part in parts):
-        return np.broadcast_to(np.float64(parts[0][0]), sum(map(len, parts)))
-    return np.concatenate(parts)
-
-
-_LINES = 1 << 15
-
-
-def write_swf(trace: JobTrace | Schedule, path: str | Path) -> None:
-    """Write a trace, or a schedule as the trace of a cluster that ran it."""
-    path = Path(path)
-    if isinstance(trace, Schedule):
-        trace = trace_of(trace, path.name.removesuffix(".swf"))
-    with (
-        atomic_file(path, "trace") as temporary,
-        temporary.open("w", encoding="utf-8", newline="\n") as file,
-    ):
-        file.writelines(f"{line}\n" for line in trace.header.lines())
-        file.writelines(_lines(trace))
-
-
-def _lines(trace: JobTrace) -> Iterator[str]:
-    for start in range(0, len(trace), _LINES):
-        columns = [
-            texts_of(trace.columns[field.name][start : start + _LINES] / field.unit, "-1") for field in FIELDS
-        ]
-        yield from starmap(("{} " * (len(FIELDS) - 1) + "{}\n").format, zip(*columns, strict=True))
 
 
 def trace_of(schedule: Schedule, label: str) -> JobTrace:

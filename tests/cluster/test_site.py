@@ -1,6 +1,7 @@
-"""Files of machines and schedules, and the examples that come along."""
+"""Files of machines, their sites and schedules, and the examples that come along."""
 
 import csv
+import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,12 +11,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from crosscast.cluster.configurations import read_power_options
 from crosscast.cluster.jobs import COLUMNS, Machine, Schedule, read_machines, texts_of, write_schedule
-from crosscast.cluster.power import read_forecasts, read_power_options
-from crosscast.cluster.sharing import read_slowdowns
+from crosscast.cluster.rules import read_forecasts, read_slowdowns
 from crosscast.cluster.simulate import simulate
-from crosscast.cluster.site import read_budget
-from crosscast.cluster.swf import read_swf
+from crosscast.cluster.site import Partition, Reservation, Site, read_budget, read_site
+from crosscast.cluster.trace_files import read_swf
 from crosscast.data.sources.aiwc import published_devices
 from crosscast.errors import InputError
 from support.cluster import jobs_of
@@ -51,7 +52,7 @@ def test_machines_have_what_their_tables_say(tmp_path: Path) -> None:
 
 
 @refusals("text message")
-def test_a_file_that_is_wrong_is_refused_in_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+def test_a_file_of_machines_that_is_wrong_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as raised:
         read(tmp_path, text)
     assert str(raised.value).startswith(f"{tmp_path / 'machines.toml'}: ")
@@ -77,12 +78,6 @@ def test_a_wrong_table_is_one_sentence(tmp_path: Path, name: str, text: str, mes
     path = tmp_path / f"{name}.csv"
     path.write_text(text)
     assert message in refusal(TABLES[name], path)
-
-
-def test_a_table_as_a_spreadsheet_saves_it_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "budget.csv"
-    path.write_bytes(b"\xef\xbb\xbfstart_s,power_w\r\n0,500\r\n60,\r\n\r\n")
-    assert read_budget(path).power_w.tolist() == [500, np.inf]
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
@@ -113,3 +108,31 @@ def test_a_file_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path: Pa
     said = refusal(write_schedule, scheduled(), tmp_path / "none" / "a.csv")
     assert "none/a.csv: cannot write the schedule (No such file" in said
     assert not list(tmp_path.iterdir())
+
+
+MACHINE = "[[machine]]\nname = 'one'\nprocs = 4\nidle_w = 10\n"
+RESERVATION = "[[reservation]]\nname = 'a'\nmachine = 'one'\n"
+
+
+def site_of(folder: Path, text: str) -> tuple[list[Machine], Site]:
+    path = folder / "site.toml"
+    path.write_text(MACHINE + text.replace("RESERVATION", RESERVATION))
+    return read_site(path)
+
+
+def test_a_file_says_what_surrounds_machines(tmp_path: Path) -> None:
+    (tmp_path / "budget.csv").write_text("start_s,power_w,price_per_kwh\n0,100,0.2\n3600,,0.1\n")
+    text = "active_w = 30\nRESERVATION\nstart = '1h'\nend = '2h'\nprocs = 2\n"
+    partitions = "[[partition]]\nname = 'day'\n[[partition]]\nname = 'rest'\nnodes = 2\ntier = 0\n"
+    machines, site = site_of(tmp_path, f"{text}{partitions}[power]\nbudget = 'budget.csv'\n")
+    assert site.rules.partitions == (Partition("day"), Partition("rest", procs=2, tier=0))
+    assert machines == [Machine("one", 4, idle_w=10, active_w=30)]
+    assert site.reservations == (Reservation("a", "one", 3600, 7200, 2),)
+    assert site.budget is not None and site.budget.carbon_g_per_kwh is None
+    assert site.budget.power_w.tolist() == [100, math.inf]
+    assert np.asarray(site.budget.price_per_kwh).tolist() == [0.2, 0.1]
+
+
+@refusals("text message")
+def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    assert message in refusal(site_of, tmp_path, text)

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crosscast.cluster import swf
+from crosscast.cluster import trace_files
 from crosscast.cluster.jobs import Machine, Schedule
-from crosscast.cluster.swf import FIELDS, NAMES, Overruns, SwfHeader, header_of, read_swf, trace_of, write_swf
+from crosscast.cluster.trace_files import read_sacct, read_swf, read_trace, write_swf
+from crosscast.cluster.traces import FIELDS, NAMES, Overruns, SwfHeader, header_of, trace_of
 from crosscast.errors import InputError
 from support.cluster import jobs_of, sound_line, trace_with, written
 from support.refusals import refusal, refusals
@@ -26,11 +27,7 @@ LINES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]) | st
     ("comments", "fields"),
     [
         # A text goes on in the next line, and an address is no name.
-        (
-            "; Information: http://a.org/\n;     http://b.org/\n;",
-            {"Information": "http://a.org/\nhttp://b.org/"},
-        ),
-        ("; Queue: 1 a\n; Queue: 2 b", {"Queue": "1 a\n2 b"}),
+        ("; Note: http://a.org/\n;     http://b.org/\n;", {"Note": "http://a.org/\nhttp://b.org/"}),
         # A comment that belongs to no name is passed over.
         ("; by hand\n; Note: a\n;\n;  another remark", {"Note": "a"}),
         # What steers a terminal does not come through.
@@ -63,8 +60,7 @@ def test_a_job_is_what_its_line_says() -> None:
     jobs = found.jobs
     columns = (jobs.number, jobs.submit_s, jobs.procs, jobs.run_s[:, 0], jobs.estimate_s[:, 0], found.rows)
     assert [column.tolist() for column in columns] == [[1, 2], [0, 5], [4, 2], [10, 0], [60, 0], [0, 1]]
-    assert jobs.user is not None
-    assert [jobs.users[place] for place in jobs.user] == ["12", "3"]
+    assert np.array(jobs.users)[jobs.user].tolist() == ["12", "3"]
     assert (found.left_out, found.without_request, found.overran, found.too_wide) == ({}, 1, 0, 0)
 
 
@@ -168,7 +164,7 @@ def test_blocks_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blo
     lines[20:20] = ["; Note: in the middle", ""]
     path = written(tmp_path, *lines)
     whole = read_swf(path)
-    monkeypatch.setattr(swf, "_BLOCK", block)
+    monkeypatch.setattr(trace_files, "_BLOCK", block)
     parts = read_swf(path)
     assert parts.header == whole.header
     assert parts.header.fields == {"Note": "in the middle"}
@@ -186,8 +182,8 @@ def test_a_line_that_is_wrong_is_named_with_its_field(tmp_path: Path, line: str,
 def test_the_first_job_out_of_order_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, *(sound_line(1, submit_s) for submit_s in (0, 600, 600, 599, 0)))
     message = "line 4: field 2 (submit time): expected at least 600, as in a line before, found 599"
-    for block in (swf._BLOCK, 60):
-        monkeypatch.setattr(swf, "_BLOCK", block)
+    for block in (trace_files._BLOCK, 60):
+        monkeypatch.setattr(trace_files, "_BLOCK", block)
         assert message in refusal(read_swf, path)
 
 
@@ -204,18 +200,10 @@ FLIPPED[-5] ^= 1
         ("a.swf", None, "cannot read the trace (No such file or directory)"),
         (".", None, "cannot read the trace (Is a directory)"),
         ("a.swf.gz", LINE, "expected a file compressed with gzip, found something else"),
-        (
-            "a.swf.gz",
-            gzip.compress(LINE * 999, mtime=0)[:-20],
-            "cannot read the trace (Compressed file ended",
-        ),
+        ("a.swf.gz", gzip.compress(LINE * 999, mtime=0)[:-20], "cannot read the trace (Compressed file"),
         ("a.swf.gz", bytes(FLIPPED), "cannot read the trace ("),
         ("a.swf", bytes(range(256)), "line 1: field 1"),
-        (
-            "a.swf.gz",
-            gzip.compress(LINE + bytes(8 << 20), mtime=0),
-            "line 2: expected 18 numbers, found more than 64",
-        ),
+        ("a.swf.gz", gzip.compress(LINE + bytes(8 << 20), mtime=0), "line 2: expected 18 numbers, found"),
     ],
 )
 def test_what_is_no_trace_is_refused_in_one_sentence(
@@ -229,12 +217,7 @@ def test_what_is_no_trace_is_refused_in_one_sentence(
 @pytest.mark.parametrize(
     ("limit", "most", "content", "said"),
     [
-        (
-            "_MOST_COMMENTS",
-            1 << 18,
-            b"\n" * (1 << 19),
-            r"expected a line for each job, found \d+ bytes of other",
-        ),
+        ("_MOST_COMMENTS", 1 << 18, b"\n" * (1 << 19), "expected a line for each job, found 524288 bytes"),
         ("_MOST_BYTES", 1 << 18, LINE * 7_500, "expected a trace of at most 0 GiB, found more"),
         ("_MOST_JOBS", 2, LINE * 3, "expected at most 2 jobs, found more"),
     ],
@@ -243,7 +226,7 @@ def test_a_small_file_that_becomes_large_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int, content: bytes, said: str
 ) -> None:
     (tmp_path / "a.swf.gz").write_bytes(gzip.compress(content))
-    monkeypatch.setattr(swf, limit, most)
+    monkeypatch.setattr(trace_files, limit, most)
     with pytest.raises(InputError, match=said):
         read_swf(tmp_path / "a.swf.gz")
 
@@ -336,3 +319,57 @@ def test_users_keep_names_that_are_distinct_numbers(users: tuple[str, ...], numb
 def test_times_before_0_are_moved(first: float, submits: list[float]) -> None:
     columns = trace_of(scheduled(first_s=first), "ran").columns
     assert (columns["submit_s"].tolist(), columns["wait_s"].tolist()) == (submits, [0, 0.5, 100])
+
+
+SACCT = "JobID|User|JobName|Partition|Submit|ElapsedRaw|TimelimitRaw|AllocCPUS|State\n"
+LOG = SACCT + (
+    "13|bob|solve|gpu|2024-05-31T12:00:30|600|20|4|COMPLETED\n"
+    "12|ann|mesh|cpu|2024-05-31T12:00:00|60|UNLIMITED|2|TIMEOUT\n"
+    "12.batch||batch||2024-05-31T12:00:00|60||2|COMPLETED\n"
+    "14_2|ann|solve|gpu|2024-05-31T12:00:40|0|20|4|CANCELLED by 100\n"
+    "15|ann|solve|gpu|2024-05-31T12:00:50|7|20|4|RUNNING\n"
+)
+
+
+def log(folder: Path, text: str) -> Path:
+    path = folder / "jobs.txt"
+    path.write_text(text)
+    return path
+
+
+def test_jobs_are_in_the_order_of_submission_and_steps_are_none(tmp_path: Path) -> None:
+    trace = read_sacct(log(tmp_path, LOG))
+    assert trace.columns["job"].tolist() == [12, 13, 14, 15]
+    assert trace.columns["submit_s"].tolist() == [0, 30, 40, 50]
+    np.testing.assert_array_equal(trace.columns["requested_s"], [np.nan, 1200, 1200, 1200])
+    found = trace.jobs()
+    assert found.jobs.number.tolist() == [12, 13]
+    assert found.jobs.run_s[:, 0].tolist() == [60, 600]
+    assert found.jobs.procs.tolist() == [2, 4]
+    assert found.left_out == {"cancelled before the start": 1, "no run time": 1}
+    assert np.array(found.jobs.users)[found.jobs.user].tolist() == ["ann", "bob"]
+    assert trace.names["executable"] == ("solve", "mesh")
+
+
+def test_times_may_be_as_people_read_them_or_unknown(tmp_path: Path) -> None:
+    text = "JobID|Submit|Elapsed|Timelimit|NNodes|State\n1|2024-05-31T12:00:00|1-02:03:04|10:00|3|FAILED\n"
+    (tmp_path / "jobs.gz").write_bytes(gzip.compress(text.encode()))
+    columns = read_trace(tmp_path / "jobs.gz").columns
+    assert (columns["run_s"][0], columns["requested_s"][0], columns["procs"][0]) == (93784, 600, 3)
+    assert read_trace(written(tmp_path, sound_line())).columns["run_s"].tolist() == [100]
+    (tmp_path / "jobs.gz").write_bytes(b"\x1f\x8b" + bytes(20))
+    for reader in (read_trace, read_sacct):
+        assert "Unknown compression method" in refusal(reader, tmp_path / "jobs.gz")
+    unknown = log(tmp_path, "JobID|Submit|Elapsed|NNodes|State\n1|Unknown|10:00|3|FAILED\n")
+    assert np.isnan(read_sacct(unknown).columns["submit_s"]).all()
+
+
+@refusals("text message")
+def test_what_slurm_does_not_write_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    assert message in refusal(read_sacct, log(tmp_path, text))
+
+
+def test_a_stray_end_of_line_belongs_to_its_field(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.txt"
+    path.write_bytes(LOG.replace("solve", "so\rlve").encode())
+    assert read_sacct(path).names["executable"] == ("so\rlve", "mesh")
