@@ -22,7 +22,7 @@ from benchmarks.command_line import crosscast_command, environment
 from benchmarks.memory import measure_peak
 from benchmarks.table import number, text_table
 from benchmarks.verdict import Verdict, memory_limit
-from crosscast.suite.registry import names
+from crosscast.suite.application import names
 
 _CHARACTERIZE_S = 60.0
 _BUILD_S = 180.0

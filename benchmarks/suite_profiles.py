@@ -10,9 +10,8 @@ import json
 import sys
 import time
 
-from crosscast.suite.application import working_set
+from crosscast.suite.application import application, working_set
 from crosscast.suite.profiles import profiles_of
-from crosscast.suite.registry import application
 
 
 def main() -> int:

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from crosscast.data.schema import SIZES
 from crosscast.kernel import Program
 from crosscast.measure.opencl import OpenCLQueue, devices
-from crosscast.suite.application import Application, check_result, working_set
-from crosscast.suite.registry import application, names
+from crosscast.suite.application import Application, application, check_result, names, working_set
 from crosscast.units import format_bytes, format_count
 
 DWARFS = {

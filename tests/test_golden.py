@@ -11,7 +11,7 @@ import pytest
 
 from crosscast import bundled_dataset
 from crosscast.data.corun import co_runs
-from crosscast.data.dataset import bundled_named
+from crosscast.data.dataset import dataset_named
 from crosscast.data.views import configured
 from crosscast.decide.policies import methods_of
 from crosscast.evaluation.configuration.evaluation import evaluate_configuration
@@ -97,8 +97,7 @@ def test_times(name: str) -> None:
 def test_co_runs(name: str) -> None:
     expected = golden(f"corun_{name}.json")
     sources = {"gavel": "gavel_pairs", "lucid": "lucid"}
-    dataset = published(sources[name], "gpu_corun") if name in sources else bundled_named("bundled-corun")
-    assert dataset is not None
+    dataset = published(sources[name], "gpu_corun") if name in sources else dataset_named("bundled-corun")
     found = evaluate_corun(of_one_device(co_runs(dataset)), models_of_co_runs(BASELINES), baselines=BASELINES)
     before = {(each["model"], each["quantity"], each["bag_size"]): each for each in expected["results"]}
     for result in found.to_dict()["results"]:  # type: ignore[attr-defined]

@@ -41,12 +41,12 @@ if TYPE_CHECKING:
         Array,
         Parameters,
         Queue,
+        application,
         expect_close,
         whole_groups,
         working_set,
     )
     from crosscast.suite.profiles import profiles_of
-    from crosscast.suite.registry import application
     from crosscast.tracing.program import capture
     from crosscast.tuning.tune import tune
 
@@ -132,9 +132,10 @@ _NAMES = {
     "crosscast.prediction.relative.observed": "read_runs=observations_of",
     "crosscast.profile": "METRICS Profile",
     "crosscast.report.page": "write_report",
-    "crosscast.suite.application": "Application Array Parameters Queue expect_close whole_groups working_set",
+    "crosscast.suite.application": (
+        "Application Array Parameters Queue application expect_close whole_groups working_set"
+    ),
     "crosscast.suite.profiles": "profiles_of",
-    "crosscast.suite.registry": "application",
     "crosscast.tracing.program": "capture",
     "crosscast.tuning.tune": "tune",
 }

@@ -24,7 +24,7 @@ from crosscast.cli.options import LAUNCH, WORK, OfLaunch
 from crosscast.commands.compare import DIFFERS
 from crosscast.commands.output import cache_folder, check_writable, warn_of
 from crosscast.measure import profiling
-from crosscast.suite.registry import names
+from crosscast.suite.application import names
 from support.commands import Command, Output, arguments_of, shared_command_line
 from support.examples import one_in
 from support.refusals import refusal

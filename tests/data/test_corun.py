@@ -13,14 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.data.corun import (
+    CoRunContents,
+    CoRunFailure,
     CoRuns,
     IsolatedRun,
+    MixCount,
     co_runs,
+    contents_of,
     read_profile,
     write_profile,
 )
 from crosscast.data.dataset import validate
-from crosscast.data.description import CoRunContents, CoRunFailure, MixCount, contents_of
 from crosscast.data.fields import STRICT_JSON
 from crosscast.data.schema import ISOLATED_RUNS, MIXES
 from crosscast.data.table import table_of

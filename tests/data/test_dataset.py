@@ -24,28 +24,24 @@ from crosscast.data.dataset import (
     SPARE,
     TABLES,
     Dataset,
-    applications_of,
     bundled_folder,
-    bundled_named,
     merge_parts,
     parts,
     read_dataset,
     validate,
-    without_applications,
     write_dataset,
     write_part,
 )
 from crosscast.data.description import describe
-from crosscast.data.merge import hosts_of, merged
+from crosscast.data.merge import hosts_of, merged, without_applications
 from crosscast.data.profiles import PROFILES
 from crosscast.data.schema import DEVICES, ENERGY, ISOLATED_RUNS, MIXES, RECORDS, SESSIONS, Schema
 from crosscast.data.table import Table, table_of
 from crosscast.errors import InputError
 from crosscast.forecasting.kernels import read_profiles
 from crosscast.kernel import Program
-from crosscast.suite.application import working_set
+from crosscast.suite.application import application, names, working_set
 from crosscast.suite.profiles import profiles_of
-from crosscast.suite.registry import application, names
 from support import tables as rows
 from support.examples import examples, one_in
 from support.refusals import refusal, refusals
@@ -100,7 +96,6 @@ def test_what_is_no_dataset_is_refused(tmp_path: Path) -> None:
         ("folder", f"expected one of {tables} of a dataset, found none"),
     ]:
         assert refusal(read_dataset, tmp_path / name) == f"{tmp_path / name}: {message}"
-    assert bundled_named("bundled-other") is None
 
 
 def test_a_part_replaces_what_the_table_has_of_its_piece(tmp_path: Path) -> None:
@@ -307,7 +302,6 @@ def test_a_build_may_follow_a_write_that_was_killed_before_its_first_table(tmp_p
 def test_a_dataset_without_two_applications_has_the_others(dataset: crosscast.Dataset) -> None:
     left = without_applications(dataset, ["kmeans", "gem"])
     validate(left)
-    assert set(applications_of(dataset)) - set(applications_of(left)) == {"kmeans", "gem"}
     for schema in (PROFILES, RECORDS, SESSIONS):
         table = dataset.table(schema)
         others = [name not in ("kmeans", "gem") for name in table.column("application").to_pylist()]

@@ -120,15 +120,6 @@ def test_content_is_on_the_disk_before_its_name_and_the_name_before_writing_retu
     assert order == ["sync 4 bytes", "rename", "sync folder"]
 
 
-def test_a_file_that_could_not_be_written_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "results.txt"
-    path.write_text("old")
-    with pytest.raises(ZeroDivisionError), atomic_file(path) as temporary:
-        temporary.write_text("half")
-        raise ZeroDivisionError
-    assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("results.txt", "old")]
-
-
 def test_a_path_below_a_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x")

@@ -1,9 +1,10 @@
-"""Files of profiles: CSV and Parquet, of this version and those before.
+"""Files of profiles: CSV and Parquet, of this version and those before, and those of the AIWC tool.
 
 Counts of a launch and their columns: named by the way to them, and empty where they were not counted.
 """
 
 import csv
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,9 +26,13 @@ from crosscast.data.profiles import (
     from_row,
     read_csv,
     read_parquet,
+    render_aiwc,
     to_row,
+    write_aiwc,
     write_parquet,
 )
+from crosscast.data.sources.aiwc import import_aiwc_folder
+from crosscast.data.table import notes_of
 from crosscast.profile import METRICS, Profile
 from support.csv_tables import write_csv
 from support.examples import examples
@@ -75,7 +80,9 @@ def test_a_row_gives_back_its_profile(
     metrics: dict[str, int | float | None], fact: dict[str, object], seconds: dict[str, float]
 ) -> None:
     profile = Profile("k", 3, metrics, seconds, fact, fact, fact, application="a", size="tiny")
-    assert from_row(to_row(profile)) == profile
+    row = to_row(profile)
+    assert from_row(row) == profile
+    assert "column 'launch': expected an object, found [1]" in refusal(from_row, row | {"launch": "[1]"})
 
 
 every_form = pytest.mark.parametrize(("form", "read"), [("csv", read_csv), ("parquet", read_parquet)])
@@ -182,3 +189,112 @@ def test_what_the_engine_counts_has_its_columns_and_other_shapes_are_absent() ->
     for odd in shapes:
         assert set(counts_of(dict.fromkeys(("sub_groups", "reuse", "host"), odd)).values()) == {None}
         assert kinds_of({"instructions": odd}) == {} or isinstance(odd, dict)
+
+
+FILE = """metric,category,count
+Opcode,Compute,10
+Total Instruction Count,Compute,32500
+Resource Pressure,Compute,7.98438
+Median IPT,Parallelism,123
+Min IPT,Parallelism,119
+Max IPT,Parallelism,172
+Unique Reads,Memory,1088
+Unique Writes,Memory,0
+Unique Read/Write Ratio,Memory,0
+Total Reads,Memory,1532
+Total Writes,Memory,0
+LMAE -- Skipped 10 LSBs,Memory,2.02
+Yokota Branch Entropy,Memory,29.92
+"""
+
+
+def write(folder: Path, name: str = "aiwc_reduce_0.csv", text: str = FILE) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def profiles(folder: Path, **words: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = import_aiwc_folder(str(folder), **words).profiles.to_pylist()
+    return found
+
+
+def test_names_become_ours_and_what_has_no_column_is_kept(tmp_path: Path) -> None:
+    (profile,) = profiles(write(tmp_path / "sums"))
+    assert (profile["kernel"], profile["invocation"]) == ("reduce", 0)
+    names = ("opcode", "total_instruction_count", "median_ipt", "local_memory_address_entropy_10")
+    assert [profile[name] for name in names] == [10, 32500, 123.0, 2.02]
+    assert profile["work_items"] is None
+    # Ratios come from the counts, and are empty where they are not defined.
+    assert (profile["reread_ratio"], profile["load_imbalance"]) == (1088 / 1532, 53)
+    for name in ("unique_read_write_ratio", "rewrite_ratio", "yokota_branch_entropy"):
+        assert profile[name] is None
+    published = {"Resource Pressure": 7.98438, "Yokota Branch Entropy": 29.92}
+    assert json.loads(profile["program"])["published"] == published
+
+
+def test_our_own_names_are_known_too_and_metrics_that_nobody_knows_are_noted(tmp_path: Path) -> None:
+    ours = "opcode,compute,10\ntotal_instruction_count,compute,12\nyokota_branch_entropy,control,0.5\n"
+    table = import_aiwc_folder(
+        write(tmp_path, text=f"metric,category,count\n{ours}Novelty,Memory,1\n")
+    ).profiles
+    (profile,) = table.to_pylist()
+    assert (profile["opcode"], profile["yokota_branch_entropy"]) == (10, 0.5)
+    assert notes_of(table)["other metrics"] == "Metrics that Crosscast does not know: Novelty (1 files)."
+
+
+def test_application_and_size_are_those_of_the_folders(tmp_path: Path) -> None:
+    write(tmp_path / "lud" / "tiny", "aiwc_lud_internal_3.csv")
+    write(tmp_path / "lud" / "small", "aiwc_lud_internal_3.csv")
+    found = [(p["application"], p["size"], p["kernel"], p["invocation"]) for p in profiles(tmp_path)]
+    assert found == [("lud", "small", "lud_internal", 3), ("lud", "tiny", "lud_internal", 3)]
+
+
+@refusals("name text reason")
+def test_what_is_no_file_of_the_tool_is_refused(tmp_path: Path, name: str, text: str, reason: str) -> None:
+    """An ellipsis stands for the metrics of a whole file."""
+    folder = write(tmp_path / "sums", name, text.replace("...", FILE))
+    message = refusal(import_aiwc_folder, folder)
+    assert message.startswith(f"{folder / name}")
+    assert reason in message
+
+
+def test_a_folder_without_files_or_with_others_is_refused(tmp_path: Path, make_profile: ProfileMaker) -> None:
+    for folder, what in ((tmp_path, "files"), (tmp_path / "absent", "a folder with files")):
+        told = f"{folder}: expected {what} aiwc_<kernel>_<n>.csv, found none"
+        assert refusal(import_aiwc_folder, folder) == told
+    write(tmp_path / "lud")
+    told = refusal(import_aiwc_folder, tmp_path)
+    assert "expected the file in the folder itself or <application>/<size>/" in told
+    assert "cannot write" in refusal(write_aiwc, make_profile(), tmp_path / "missing")
+
+
+PUBLISHED = (
+    ("Total Instruction Count", "Compute", 123456789),
+    ("Granularity", "Parallelism", 1 / 1024),
+    ("Mean SIMD Width", "Parallelism", 1.0),
+    ("Unique Writes", "Memory", 1000000),
+    ("Unique Read/Write Ratio", "Memory", 2.0),
+    ("Rereads", "Memory", 1532 / 1088),
+    ("Average Linear Branch Entropy", "Memory", 0.010204),
+)
+
+
+def test_numbers_look_as_the_tool_writes_them(make_profile: ProfileMaker) -> None:
+    assert render_aiwc(replace(make_profile(), published=PUBLISHED)) == (
+        "metric,category,count\n"
+        "Total Instruction Count,Compute,123456789\n"
+        "Granularity,Parallelism,0.000976562\n"
+        "Mean SIMD Width,Parallelism,1\n"
+        "Unique Writes,Memory,1000000\n"
+        "Unique Read/Write Ratio,Memory,2\n"
+        "Rereads,Memory,1.408\n"
+        "Average Linear Branch Entropy,Memory,0.0102\n"
+    )
+
+
+def test_the_first_invocation_replaces_an_earlier_run(tmp_path: Path, make_profile: ProfileMaker) -> None:
+    names = [write_aiwc(make_profile(), tmp_path, number).name for number in range(3)]
+    assert names == ["aiwc_reduce_0.csv", "aiwc_reduce_1.csv", "aiwc_reduce_2.csv"]
+    write_aiwc(make_profile(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == names[:1]

@@ -279,17 +279,6 @@ def test_another_table_a_newer_one_and_one_that_may_not_be_are_refused(tmp_path:
         assert refusal(read_table, path, SCHEMA).startswith(f"{path}: {message}")
 
 
-def test_past_versions_are_upgraded_one_by_one(tmp_path: Path) -> None:
-    write_table(table_of(SCHEMA, [{"name": "a", "count": 2}]), tmp_path / "t.parquet")
-    fifth = Schema("things", 5, (*COLUMNS, Column("twice", "integer"), Column("more", "integer")), ("name",))
-    upgrades = {
-        3: lambda table: table.append_column("twice", pa.array([4])),
-        4: lambda table: table.append_column("more", pa.compute.add(table.column("twice"), 1)),
-    }
-    row = read_table(tmp_path / "t.parquet", fifth, upgrades).to_pylist()[0]
-    assert (row["twice"], row["more"]) == (4, 5)
-
-
 def test_columns_have_names_of_their_own_titles_and_the_units_their_names_end_with() -> None:
     units = {"_s": "s", "_per_s": ("B/s", "flop/s"), "_hz": "Hz", "_bytes": "B", "_j": "J", "_w": "W"}
     for schema in TABLES:

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,7 @@ from hypothesis import strategies as st
 from crosscast.data.configuration import Configuration, parse_configurations
 from crosscast.data.dataset import Dataset
 from crosscast.data.description import RecordWarning, describe, warnings_of
-from crosscast.data.schema import device_domains
-from crosscast.data.table import check
+from crosscast.data.table import Table, check
 from crosscast.data.views import JOINED, configured, join
 from support import tables as rows
 from support.refusals import refusal, refusals
@@ -25,8 +25,8 @@ def energy(domain: str, watts: float, duration_s: float | None = 2.0, **cells: A
     return rows.energy(domain=domain, energy_j=watts * (duration_s or 1), duration_s=duration_s, **cells)
 
 
-def only(dataset: Dataset, **options: Any) -> Row:
-    (row,) = configured(dataset, **options).to_pylist()
+def only(dataset: Dataset, view: Callable[..., Table] = configured, **options: Any) -> Row:
+    (row,) = view(dataset, **options).to_pylist()
     return dict(row)
 
 
@@ -42,6 +42,7 @@ def test_the_power_of_a_cell_is_that_of_its_whole_device() -> None:
         ([energy("package-0", 50.0), energy("package-1", 20.0), energy("gpu", 5.0)], 75.0),
         # A domain inside another that is there is not counted twice.
         ([energy("package-0", 50.0), energy("package-0/core", 20.0)], 50.0),
+        ([energy("psys", 60.0), energy("package-0", 50.0), energy("a", 1.0), energy("a/b/c", 2.0)], 61.0),
         # Without a duration, energy says nothing of power.
         ([energy("gpu", 9.0, None)], None),
         ([energy("gpu", 9.0, 0.0)], None),
@@ -125,14 +126,9 @@ def test_powers_are_those_of_a_plain_loop(watched: dict[tuple[str, str, int], tu
         assert json.loads(row["powers"] or "{}") == expected
 
 
-def only_joined(dataset: Dataset, **options: Any) -> dict[str, Any]:
-    (row,) = join(dataset, **options).to_pylist()
-    return dict(row)
-
-
 def test_a_cell_has_the_statistics_of_its_run_means() -> None:
     records = [rows.record(0, [1.0, 3.0]), rows.record(1, [4.0]), rows.record(2, [9.0, 9.0, 9.0])]
-    row = only_joined(rows.dataset(records=records))
+    row = only(rows.dataset(records=records), join)
     assert row["runs"] == 3
     assert (row["time_min_s"], row["time_median_s"], row["time_mean_s"], row["time_max_s"]) == (2, 4, 5, 9)
     assert row["time_sd_s"] == pytest.approx(13**0.5)
@@ -155,21 +151,10 @@ def test_metrics_are_means_over_invocations_or_the_first() -> None:
     ]
     dataset = rows.dataset(profiles=profiles, records=[rows.record()])
     for how, expected in (("mean", (3.5, 0.25, 0.5, None)), ("first", (2, None, 0.5, None))):
-        row = only_joined(dataset, invocations=how)
+        row = only(dataset, join, invocations=how)
         names = ("opcode", "rewrite_ratio", "granularity", "unique_reads")
         assert tuple(row[name] for name in names) == expected
-    assert "invocations: expected mean or first" in refusal(only_joined, dataset, invocations="foo")
-
-
-def test_domains_inside_of_others_are_no_part_of_the_sum() -> None:
-    for domains, whole in (
-        ("", ""),
-        ("package-0 package-0/core package-1 gpu", "package-0 package-1 gpu"),
-        ("psys package-0 package-0/dram", "psys"),
-        ("package-0/dram", "package-0/dram"),
-        ("a a/b/c", "a"),
-    ):
-        assert device_domains(domains.split()) == whole.split()
+    assert "invocations: expected mean or first" in refusal(join, dataset, invocations="foo")
 
 
 def test_a_configuration_has_settings_in_order_and_goes_through_tables_and_processes() -> None:
@@ -278,6 +263,9 @@ def test_times_that_the_timer_of_their_session_cannot_tell_are_a_warning() -> No
     (coarse,) = found(STEADY, rows.session(timer_resolution_s=2e-5))
     assert coarse.rule == "ticks"
     assert coarse.warning == "its mean time of 1 ms is less than 100 times the timer's resolution (20 µs)"
+    again = [rows.record(run, [1e-3], repeat=1) for run in range(50)]
+    both = rows.session(timer_resolution_s=2e-5), rows.session(repeat=1, timer_resolution_s=1e-9)
+    assert found(STEADY + again, *both) == [coarse]
     (below,) = found(STEADY, rows.session(timer_resolution_s=2e-3))
     assert below.rule == "resolution"
     assert below.warning == "50 of its 50 runs have a time of 0 or under the timer's resolution (2 ms)"

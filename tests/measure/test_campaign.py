@@ -20,8 +20,7 @@ from crosscast.measure.opencl import devices, find
 from crosscast.measure.processes import CharacterizeJob, DescribeJob, InstructionMixJob, Job
 from crosscast.measure.session import session_row
 from crosscast.measure.subjects import Settings, SuiteProblem, identity
-from crosscast.suite.application import TYPICAL, Caches
-from crosscast.suite.registry import selected
+from crosscast.suite.application import TYPICAL, Caches, selected
 from support.examples import one_in
 from support.refusals import refusals
 

@@ -26,8 +26,7 @@ from crosscast.measure.corun.run import CoRunSettings, JobWork, MixRun
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import devices, find
 from crosscast.measure.processes import DescribeJob, InstructionMixJob, Job, label_of
-from crosscast.suite.application import TYPICAL
-from crosscast.suite.registry import selected
+from crosscast.suite.application import TYPICAL, selected
 from support.measuring import MadeCrew, name_of
 from support.refusals import refusal, refusals
 from support.tables import dataset, isolated_run, mix

@@ -20,7 +20,7 @@ from crosscast.measure.measurement import summaries
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, devices
 from crosscast.measure.profiling import instruction_mix_of
 from crosscast.measure.session import SessionRows, measure_session
-from crosscast.suite.registry import application
+from crosscast.suite.application import application
 from support.measuring import cl_error
 from support.refusals import refusal, refusals
 from support.tables import record

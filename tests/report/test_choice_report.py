@@ -22,7 +22,7 @@ from crosscast.prediction.configuration.data import (
 from crosscast.report.configuration import choice_figure, chosen_report, training_report
 from crosscast.report.configuration_evaluation import evaluation_figures, evaluation_report
 from crosscast.report.document import Report
-from crosscast.studies.bailey2014_report import KernelFrontier, frontier_figure, machine_parts, study_figures
+from crosscast.studies.bailey2014 import KernelFrontier, frontier_figure, machine_parts, study_figures
 from support.choices import chosen_study, named_surfaces
 from support.golden import assert_printed
 from support.models import chooser_card, fitted_chooser

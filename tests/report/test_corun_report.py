@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from crosscast.data.corun import IsolatedRun
-from crosscast.data.description import CoRunContents, CoRunFailure, IsolatedRunCount, MixCount
+from crosscast.data.corun import CoRunContents, CoRunFailure, IsolatedRun, IsolatedRunCount, MixCount
 from crosscast.decide.colocation import choose_colocation
 from crosscast.measure.corun.profile import Level, StressorCalibration
 from crosscast.measure.corun.run import JobWork

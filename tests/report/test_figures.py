@@ -34,7 +34,7 @@ from crosscast.report.pictures import heading_of, save_figure, save_figures
 from crosscast.report.profiles import AXES, Axis, write_kiviat
 from crosscast.report.schedule_figures import gantt, placement_figure, queue_figure
 from crosscast.report.verdict import roofline_figures, verdicts_report
-from crosscast.studies import bailey2014_report, johnston2018, johnston2018_report
+from crosscast.studies import bailey2014, johnston2018, johnston2018_report
 from support.choices import chosen_study
 from support.cluster import schedule_of
 from support.commands import Command, Output
@@ -135,7 +135,7 @@ CASES: Mapping[str, tuple[Callable[[], Drawn], str]] = {
         "left-out-time left-out-slowdown left-out-power",
     ),
     "machines": (
-        lambda: bailey2014_report.study_figures(chosen_study(both=True)),
+        lambda: bailey2014.study_figures(chosen_study(both=True)),
         " ".join(
             f"{machine}/{name}" for machine in ("node", "lonely") for name in (*GENERIC.split(), "frontier")
         ),

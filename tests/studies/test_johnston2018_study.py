@@ -23,7 +23,6 @@ from crosscast.studies.johnston2018 import (
     headline,
     learn,
     leave_application_out,
-    leave_kernel_out,
     recycled,
     reproduce,
     table_3,
@@ -33,6 +32,7 @@ from crosscast.studies.johnston2018_forests import (
     KernelRuns,
     Surface,
     grow,
+    leave_kernel_out,
     runs_of,
 )
 from support.johnston2018 import KERNELS, RUNS, SIZES, SMALL, SPEEDS, made_up

@@ -1,60 +1,51 @@
-"""Combinations of features are compared where they can be made, and named where they cannot."""
+"""Combinations of features are compared where they can be made; paths through trees are scikit-learn's."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeRegressor
 
+from crosscast.arrays import Integers, Reals
 from crosscast.data.corun import MeasuredMix, Member
+from crosscast.errors import InputError
 from crosscast.evaluation.corun.evaluation import of_one_device
 from crosscast.prediction.corun.models import models_named
+from crosscast.prediction.corun.moolchandani2022 import Published
+from crosscast.prediction.trees import trees_of_tree
 from crosscast.studies import moolchandani2022
 from crosscast.studies.moolchandani2022_features import (
     CombinationStudy,
     combination_study,
+    decision_paths,
     path_study,
+    splits_passed,
 )
 from crosscast.studies.moolchandani2022_report import study_report
 from support.golden import assert_printed
 from support.mixes import APPLICATIONS, counted_co_runs, made_co_runs, make_isolated_run, studied
-
-WAY: dict[str, Any] = {"progress": None, "cache": None, "jobs": 1}
-
-
-Kind = TypeVar("Kind")
-
-
-def made(name: str, kind: type[Kind]) -> Kind:
-    """A study of the made-up mixes, by the name of its field."""
-    study = getattr(studied().studies, name)
-    assert isinstance(study, kind)
-    return study
-
-
-def performance() -> CombinationStudy:
-    return made("performance", CombinationStudy)
+from support.published_mixes import made_co_runs as published_co_runs
+from support.refusals import refusals
 
 
 def test_what_is_printed_of_all_studies_is_as_it_was() -> None:
     path = Path(__file__).with_name("golden") / "moolchandani2022.txt"
     assert_printed(study_report(studied()).to_text(), path)
-    studies = studied().studies
-    assert studies is not None
-    json.dumps(studies.to_dict(), allow_nan=False)
+    json.dumps(studied().studies.to_dict(), allow_nan=False)
 
 
 def test_without_times_of_mixes_slowdowns_are_predicted_and_without_power_nothing_of_it() -> None:
     made = made_co_runs(("bfs", "cfd", "crc", "csr"), power=False)
     untimed = made_co_runs(("bfs", "cfd", "crc", "csr")).mixes
     co_runs = replace(made, mixes=tuple(replace(mix, time_s=None, power_w=None) for mix in untimed))
-    study = combination_study(co_runs, "performance", 0, kinds=["linear"], **WAY)
+    study = combination_study(co_runs, "performance", 0, kinds=["linear"])
     assert isinstance(study, CombinationStudy)
     assert study.quantity == "slowdown"
-    power = combination_study(co_runs, "power", 0, **WAY)
+    power = combination_study(co_runs, "power", 0)
     assert power == "the power of no mix is known"
 
 
@@ -64,10 +55,6 @@ def test_two_applications_leave_nothing_to_leave_out() -> None:
     assert path_study(replace(co_runs, mixes=tuple(few)), "performance", 0) == (
         "paths take at least 3 applications with mixes of known slowdown"
     )
-
-
-def study() -> moolchandani2022.SizeStudy:
-    return made("sizes", moolchandani2022.SizeStudy)
 
 
 def test_mixes_of_one_size_are_not_compared_with_others() -> None:
@@ -140,3 +127,28 @@ def test_too_few_mixes_are_said(count: int) -> None:
     found = moolchandani2022.cluster_mixes([blob(0.5, place) for place in range(count)], 0)
     assert isinstance(found, str)
     assert "more than 8 different mixes" in found
+
+
+RNG = np.random.default_rng(2)
+ROWS, WANTED = RNG.random((80, 5)), RNG.random(80)
+
+
+def passed(tree: DecisionTreeRegressor, rows: Reals) -> Integers:
+    """Splits at each feature on the path of each row, by scikit-learn."""
+    nodes = tree.decision_path(rows).toarray()
+    features = tree.tree_.feature
+    return np.stack([nodes[:, features == place].sum(axis=1) for place in range(rows.shape[1])], axis=1)
+
+
+def test_splits_passed_are_those_of_scikit_learn() -> None:
+    tree = DecisionTreeRegressor(max_depth=7, random_state=0).fit(ROWS, WANTED)
+    others = RNG.random((40, 5))
+    np.testing.assert_array_equal(splits_passed(trees_of_tree(tree), others), passed(tree, others))
+
+
+@refusals("kind target words")
+def test_only_one_tree_has_a_path(kind: str, target: str, words: str) -> None:
+    co_runs = published_co_runs((2,), applications=5)
+    predictor = Published(kind).fit(co_runs, 0).of_size(2)
+    with pytest.raises(InputError, match=f"^{target}: {words}$"):
+        decision_paths(predictor, [co_runs.mixes[0].isolated_runs], target)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 # Linux perf
 
 
@@ -88,6 +90,8 @@ def cali_record(
 
 
 def cali_file(path: Path, *records: str) -> Path:
+    """A file of records, which tests read with caliper-reader if it is installed."""
+    pytest.importorskip("caliperreader", reason="caliper-reader is not installed")
     path.write_text(CALI_HEAD + "".join(records), encoding="utf-8")
     return path
 

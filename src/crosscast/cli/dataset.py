@@ -29,7 +29,7 @@ def _declare(importer: Importer) -> None:
         "out": options.DatasetOut,
     }
     for each in importer.options:
-        kind = (whole if each.type is int else text)[each.default is None]
+        kind = (whole if each.type == "int" else text)[each.default is None]
         types[each.name] = Annotated[kind, Parameter(help=each.help)]
     content: dict[str, object] = {each.name: each.default for each in importer.options}
     content |= {"__doc__": importer.help, "__annotations__": types, "importer": importer}

@@ -28,8 +28,7 @@ from crosscast.measure.subjects import LaunchFile, SuiteProblem, expect_installe
 from crosscast.prediction import store
 from crosscast.prediction.named_models import named_models
 from crosscast.report.corun import CoRunProfile, corun_profile_report
-from crosscast.suite.application import TYPICAL, working_set
-from crosscast.suite.registry import names, selected
+from crosscast.suite.application import TYPICAL, names, selected, working_set
 from crosscast.units import format_seconds
 
 _FAILED = 1

@@ -36,8 +36,7 @@ from crosscast.evaluation.executor import workers
 from crosscast.measure.regions.samples import import_runs
 from crosscast.measure.subjects import Settings, expect_installed
 from crosscast.report.dataset import description_report
-from crosscast.suite.application import TYPICAL, Caches, working_set
-from crosscast.suite.registry import selected
+from crosscast.suite.application import TYPICAL, Caches, selected, working_set
 from crosscast.tracing.dataset import dataset_of
 
 if TYPE_CHECKING:

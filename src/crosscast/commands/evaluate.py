@@ -13,7 +13,8 @@ from crosscast.cluster.job_types import JobShape, held_out_jobs, write_job_types
 from crosscast.commands import output
 from crosscast.commands.files import data_named
 from crosscast.commands.output import check_file, fitting, given, show, tell, warn
-from crosscast.data.dataset import Dataset, dataset_named, without_applications
+from crosscast.data.dataset import Dataset, dataset_named
+from crosscast.data.merge import without_applications
 from crosscast.errors import InputError
 from crosscast.evaluation.relative.question import held_out_work
 from crosscast.prediction.configuration.bailey2014 import PublishedPredictor
@@ -32,7 +33,6 @@ from crosscast.report.document import Report
 from crosscast.report.page import PAGES
 from crosscast.studies import (
     bailey2014,
-    bailey2014_report,
     johnston2018,
     johnston2018_report,
     moolchandani2022,
@@ -160,7 +160,7 @@ _STUDIES: Mapping[str, _Study] = {
         johnston2018_report.study_report,
         johnston2018_report.study_figures,
     ),
-    "bailey2014": (bailey2014.reproduce, bailey2014_report.study_report, bailey2014_report.study_figures),
+    "bailey2014": (bailey2014.reproduce, bailey2014.study_report, bailey2014.study_figures),
     "nichols2024": (
         nichols2024.reproduce,
         nichols2024.study_report,

@@ -39,7 +39,7 @@ from crosscast.report.catalogues import calibration_report
 from crosscast.report.dataset import measurement_report
 from crosscast.report.devices import microbenchmark_figures, microbenchmarks_report
 from crosscast.report.document import Report
-from crosscast.suite.registry import selected
+from crosscast.suite.application import selected
 from crosscast.units import format_bytes, format_bytes_per_second, format_seconds
 
 

@@ -1,4 +1,4 @@
-"""Co-running: applications alone, and mixes of them.
+"""Co-running: applications alone, mixes of them, and what a dataset has of both.
 
 Files of isolated runs are JSON with an application's run alone on a device, and facts about the device.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -21,7 +22,8 @@ from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.fields import STRICT_JSON, TableRow, decode, is_finite
 from crosscast.data.files import atomic_file, read_bytes
-from crosscast.data.schema import DEVICES, Column, json_text
+from crosscast.data.library import pc
+from crosscast.data.schema import DEVICES, ISOLATED_RUNS, MIXES, Column, json_text
 from crosscast.data.table import Table
 from crosscast.errors import InputError
 
@@ -187,6 +189,86 @@ def _mix(rows: Sequence[_MixRow], isolated_runs: dict[_Key, IsolatedRun]) -> Mea
     measured = first.mix_time_s, first.overlap, first.power_w
     what = first.mix, first.device, tuple(members), first.configuration, first.repeat
     return MeasuredMix(*what, fits, *measured)
+
+
+@dataclass(frozen=True)
+class IsolatedRunCount:
+    """Numbers of isolated runs on a device, and of those that failed."""
+
+    device: str
+    isolated_runs: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class MixCount:
+    """Number of mixes of a given number of applications on a device."""
+
+    device: str  # Key of the device
+    members: int  # Applications of each of these mixes
+    mixes: int  # Number of these mixes, including repeats and other configurations
+    configurations: int  # Number of configurations of the device
+    not_fitting: int  # Number of mixes that do not fit on the device
+    failed: int  # Number of mixes with an application that failed
+
+
+@dataclass(frozen=True)
+class CoRunFailure:
+    """An application that failed, in a mix or alone (``mix`` is ``None``)."""
+
+    application: str
+    size: str
+    device: str
+    configuration: str
+    mix: str | None
+    repeat: int | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class CoRunContents:
+    """Isolated runs and mixes of a dataset; empty where it has none."""
+
+    isolated_runs: tuple[IsolatedRunCount, ...]  # Isolated runs by device
+    mixes: tuple[MixCount, ...]  # Mixes by device and number of applications
+    failed: tuple[CoRunFailure, ...]  # Applications that failed, alone first
+
+
+def contents_of(isolated_runs: Table, mixes: Table) -> CoRunContents:
+    """Count the rows of two valid tables."""
+    return CoRunContents(
+        tuple(_isolated_run_counts(isolated_runs)),
+        tuple(_mix_counts(mixes)),
+        (*_failures(isolated_runs), *_failures(mixes)),
+    )
+
+
+def _isolated_run_counts(isolated_runs: Table) -> Iterator[IsolatedRunCount]:
+    groups = isolated_runs.group_by("device").aggregate([("application", "count"), ("failure", "count")])
+    for row in groups.sort_by("device").to_pylist():
+        yield IsolatedRunCount(row["device"], row["application_count"], row["failure_count"])
+
+
+def _mix_counts(mixes: Table) -> Iterator[MixCount]:
+    # `max` of the rows of a mix, which agree in whether they fit.
+    rows = [("position", "count"), ("fits", "max"), ("failure", "count")]
+    of_mixes = mixes.group_by(list(MIXES.key[:-1])).aggregate(rows).to_pylist()
+    groups: defaultdict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
+    for row in of_mixes:
+        groups[row["device"], row["position_count"]].append(row)
+    for (device, members), group in sorted(groups.items()):
+        configurations = len({row["configuration"] for row in group})
+        not_fitting = sum(row["fits_max"] == 0 for row in group)
+        failed = sum(row["failure_count"] > 0 for row in group)
+        yield MixCount(device, members, len(group), configurations, not_fitting, failed)
+
+
+def _failures(table: Table) -> Iterator[CoRunFailure]:
+    keys = MIXES.key if "mix" in table.column_names else ISOLATED_RUNS.key
+    rows = table.filter(pc.is_valid(table.column("failure")))
+    for row in rows.sort_by([(name, "ascending") for name in keys]).to_pylist():
+        cell = {name: row[name] for name in ISOLATED_RUNS.key}
+        yield CoRunFailure(**cell, mix=row.get("mix"), repeat=row.get("repeat"), reason=row["failure"])
 
 
 FORMAT = "crosscast isolated run"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -405,33 +405,6 @@ def _remove_temporary(folder: Path) -> None:
             path.unlink()
 
 
-def applications_of(dataset: Dataset) -> list[str]:
-    """Names of the applications that have profiles or records, sorted."""
-    tables = (dataset.profiles, dataset.records)
-    names = {name for table in tables for name in pc.unique(table.column("application")).to_pylist()}
-    return sorted(names)
-
-
-def without_applications(dataset: Dataset, names: Sequence[str]) -> Dataset:
-    """Remove applications from a dataset."""
-    known = applications_of(dataset)
-    for name in names:
-        if name not in known:
-            raise InputError.of(
-                field="without",
-                expected=f"applications of {dataset.label} ({', '.join(known)})",
-                found=repr(name),
-            )
-    unwanted = pa.array(list(names), type=pa.string())
-    tables = {
-        table: getattr(dataset, table).filter(
-            pc.invert(pc.is_in(getattr(dataset, table).column("application"), value_set=unwanted))
-        )
-        for table in ("profiles", "records", "energy", "sessions")
-    }
-    return replace(dataset, **tables)
-
-
 BUNDLED = "bundled"
 """Name of the suite's dataset, accepted where a folder is expected."""
 
@@ -464,15 +437,12 @@ def bundled_dataset(name: str = BUNDLED) -> Dataset:
     return read_dataset(bundled_folder(name))
 
 
-def bundled_named(name: str) -> Dataset | None:
-    """Return the bundled dataset of a name, with the name as its label; ``None`` if there is none."""
-    return replace(read_dataset(bundled_folder(name)), label=name) if name in _FOLDERS else None
-
-
 def dataset_named(folder: str | Path) -> Dataset:
     """Read the dataset of a folder, or the bundled one for ``bundled`` or ``bundled-corun``."""
-    bundled = None if Path(folder).exists() else bundled_named(str(folder))
-    return read_dataset(folder) if bundled is None else bundled
+    name = str(folder)
+    if name in _FOLDERS and not Path(folder).exists():
+        return replace(read_dataset(bundled_folder(name)), label=name)
+    return read_dataset(folder)
 
 
 def bundled_folder(name: str = BUNDLED) -> Path:

@@ -196,7 +196,8 @@ def csv_rows(
 def number_of_text(text: str) -> float:
     """Parse a cell as a number; NaN if it is none, or not finite."""
     try:
-        value = float(text)
+        # Python alone reads 1_000 as a number.
+        value = math.nan if "_" in text else float(text)
     except ValueError:
         return math.nan
     return value if math.isfinite(value) else math.nan

@@ -1,11 +1,13 @@
-"""Datasets that were built on several machines, joined into one."""
+"""Datasets that were built on several machines, joined into one; a dataset without some applications."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from crosscast.data.dataset import TABLES, Dataset, validate
+from crosscast.data.library import pa, pc
 from crosscast.data.profiles import PROFILES
 from crosscast.data.schema import DEVICES, ENERGY, ISOLATED_RUNS, MIXES, RECORDS, SESSIONS, Schema, json_text
 from crosscast.data.table import notes_of, table_of
@@ -153,3 +155,20 @@ def _text(key: Key) -> str:
 def _short(value: object) -> str:
     text = "nothing" if value is None else str(value)
     return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def without_applications(dataset: Dataset, names: Sequence[str]) -> Dataset:
+    """Remove applications from a dataset."""
+    of_applications = (PROFILES, *_OF_A_SESSION)
+    cells = {schema: dataset.table(schema).column("application") for schema in of_applications}
+    known = sorted({name for schema in (PROFILES, RECORDS) for name in pc.unique(cells[schema]).to_pylist()})
+    for name in names:
+        if name not in known:
+            expected = f"applications of {dataset.label} ({', '.join(known)})"
+            raise InputError.of(field="without", expected=expected, found=repr(name))
+    unwanted = pa.array(list(names), type=pa.string())
+    tables = {
+        schema.table: dataset.table(schema).filter(pc.invert(pc.is_in(column, value_set=unwanted)))
+        for schema, column in cells.items()
+    }
+    return replace(dataset, **tables)

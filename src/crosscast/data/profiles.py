@@ -144,12 +144,17 @@ def from_row(row: Mapping[str, object]) -> Profile:
         invocation=cells.integer("invocation"),
         metrics={metric.name: cells.number_or_none(metric.name) for metric in METRICS},
         timing_s={name: time_s for name, time_s in times.items() if time_s is not None},
-        launch=json.loads(cells.text_or_none("launch") or "{}"),
-        program=json.loads(cells.text_or_none("program") or "{}"),
-        environment=json.loads(cells.text_or_none("environment") or "{}"),
+        launch=_object(cells, "launch"),
+        program=_object(cells, "program"),
+        environment=_object(cells, "environment"),
         application=cells.text_or_none("application"),
         size=cells.text_or_none("size"),
     )
+
+
+def _object(cells: TableRow, name: str) -> dict[str, object]:
+    text = cells.text_or_none(name) or "{}"
+    return TableRow({name: json.loads(text)}).entries(name)
 
 
 def csv_header() -> str:

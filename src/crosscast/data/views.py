@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from crosscast.arrays import Integers, Reals
 from crosscast.data.dataset import Dataset
@@ -80,12 +79,16 @@ def _times(records: Table) -> tuple[Reals, Integers, Integers]:
 _APPLICATION_CELL = ("application", "size", "device", "configuration")
 """Key of an application's run, whose kernels share readings of a sensor and counters."""
 
+_OF_A_CELL = (
+    *(column for name in CELL for column in RECORDS.columns if column.name == name),
+    Column("runs", "integer", "count", "runs in which it was timed", required=True, ge=1),
+)
+
 CONFIGURED = Schema(
     "configured",
     1,
     (
-        *(column for name in CELL for column in RECORDS.columns if column.name == name),
-        Column("runs", "integer", "count", "runs in which it was timed", required=True, ge=1),
+        *_OF_A_CELL,
         Column(
             "time_s", "real", "s", "mean time of an invocation in a run, median over the runs", required=True
         ),
@@ -107,69 +110,55 @@ def configured(dataset: Dataset, *, domain: str | None = None) -> Table:
     measure` counts over all of them; where the number of runs is not known, it is taken as one.
     """
     cells = cells_of(of_successful_sessions(dataset.records, dataset.sessions))
-    powers = _powers(cells.keys, of_successful_sessions(dataset.energy, dataset.sessions))
-    if domain is not None and domain not in powers.domains:
+    energy = of_successful_sessions(dataset.energy, dataset.sessions)
+    domains, watts = _powers(cells.keys, energy)
+    if domain is not None and domain not in domains:
         raise InputError.of(
             field="power_domain",
-            expected=f"one whose power {dataset.label} has ({', '.join(powers.domains) or 'none'})",
+            expected=f"one whose power {dataset.label} has ({', '.join(domains) or 'none'})",
             found=repr(domain),
         )
-    chosen = powers.default(cells.keys) if domain is None else powers.watts[:, powers.domains.index(domain)]
+    chosen = _of_device(cells.keys, domains, watts) if domain is None else watts[:, domains.index(domain)]
+    powers = [
+        {name: power for name, power in zip(domains, row, strict=True) if power == power}
+        for row in watts.tolist()
+    ]
     columns = [
         *cells.keys.columns,
         pa.array(cells.times.counts),
         pa.array(cells.times.quantile(0.5)),
         pa.array(chosen, mask=np.isnan(chosen)),
-        pa.array(powers.texts(), type=pa.string()),
+        pa.array([json_text(each) if each else None for each in powers], type=pa.string()),
         pa.array(_counters(cells.keys, dataset), type=pa.string()),
     ]
     return in_order(CONFIGURED, pa.Table.from_arrays(columns, schema=arrow_schema(CONFIGURED)))
 
 
-@dataclass(frozen=True)
-class _Powers:
-    """Watts of shape ``(cells, domains)``, NaN where not measured; domains are sorted."""
-
-    domains: list[str]
-    watts: npt.NDArray[np.float64]
-
-    def default(self, cells: Table) -> Reals:
-        """Power of the whole device in each cell: the sum over its domains."""
-        chosen = np.full(len(self.watts), np.nan)
-        (devices,) = key_numbers([cells], ("device",))
-        for device in range(int(devices.max(initial=-1)) + 1):
-            rows = devices == device
-            columns = self._counted(~np.isnan(self.watts[rows]).all(axis=0))
-            if columns:
-                chosen[rows] = self.watts[np.ix_(rows, columns)].sum(axis=1)
-        return chosen
-
-    def _counted(self, measured: npt.NDArray[np.bool_]) -> list[int]:
-        """Columns of the domains that sum to the device's power, of a mask of measured ones."""
-        columns = {name: column for column, name in enumerate(self.domains) if measured[column]}
-        return [columns[name] for name in device_domains(columns)]
-
-    def texts(self) -> list[str | None]:
-        """Powers of each cell as JSON."""
-        by_cell = (
-            {name: watts for name, watts in zip(self.domains, row, strict=True) if watts == watts}
-            for row in self.watts.tolist()
-        )
-        return [json_text(powers) if powers else None for powers in by_cell]
-
-
-def _powers(cells: Table, energy: Table) -> _Powers:
+def _powers(cells: Table, energy: Table) -> tuple[list[str], Reals]:
+    """Domains, sorted, and watts of shape ``(cells, domains)``, NaN where not measured."""
     energy = energy.filter(pc.fill_null(pc.greater(energy.column("duration_s"), 0), False))
     domains = sorted(pc.unique(energy.column("domain")).to_pylist())
     of_application = pc.is_null(energy.column("kernel"))
     watts = _watts(cells, energy.filter(pc.invert(of_application)), domains, CELL)
     application_watts = _watts(cells, energy.filter(of_application), domains, _APPLICATION_CELL)
-    return _Powers(domains, np.where(np.isnan(watts), application_watts, watts))
+    return domains, np.where(np.isnan(watts), application_watts, watts)
 
 
-def _watts(
-    cells: Table, energy: Table, domains: list[str], names: tuple[str, ...]
-) -> npt.NDArray[np.float64]:
+def _of_device(cells: Table, domains: list[str], watts: Reals) -> Reals:
+    """Power of the whole device in each cell: the sum over its domains."""
+    chosen = np.full(len(watts), np.nan)
+    (devices,) = key_numbers([cells], ("device",))
+    for device in range(int(devices.max(initial=-1)) + 1):
+        rows = devices == device
+        measured = ~np.isnan(watts[rows]).all(axis=0)
+        columns = {name: column for column, name in enumerate(domains) if measured[column]}
+        if columns:
+            counted = [columns[name] for name in device_domains(columns)]
+            chosen[rows] = watts[np.ix_(rows, counted)].sum(axis=1)
+    return chosen
+
+
+def _watts(cells: Table, energy: Table, domains: list[str], names: tuple[str, ...]) -> Reals:
     """Energy over time, by cell and domain, from rows that agree with the cell in the columns `names`."""
     wanted, numbers = key_numbers([cells, energy], names)
     column = pc.index_in(energy.column("domain"), value_set=pa.array(domains, type=pa.string()))
@@ -182,7 +171,7 @@ def _watts(
         for name in ("energy_j", "duration_s")
     )
     watts = np.divide(joules, seconds, out=np.full(shape, np.nan), where=seconds > 0)
-    of_cells: npt.NDArray[np.float64] = watts[wanted]
+    of_cells: Reals = watts[wanted]
     return of_cells
 
 
@@ -232,8 +221,7 @@ JOINED = Schema(
     "joined",
     1,
     (
-        *(column for name in CELL for column in RECORDS.columns if column.name == name),
-        Column("runs", "integer", "count", "runs in which it was timed", required=True, ge=1),
+        *_OF_A_CELL,
         *(
             Column(name, "real", "s", f"mean time of an invocation in a run, {title}")
             for name, title in _TIMES.items()

@@ -28,8 +28,7 @@ from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.grids import devices_of, grid_of
 from crosscast.prediction.time.joining import joined, launch_tables_of
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
-from crosscast.suite.application import TYPICAL
-from crosscast.suite.registry import selected
+from crosscast.suite.application import TYPICAL, selected
 
 BASE = "launch-times"
 """Name of the bundled model that devices join."""

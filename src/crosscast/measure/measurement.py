@@ -20,8 +20,7 @@ from crosscast.kernel import LAUNCH_FILES
 from crosscast.measure.processes import Answer, Row, SessionJob, run_job
 from crosscast.measure.subjects import LaunchFile, Settings, SuiteProblem, expect_installed, fitted
 from crosscast.results import Tabular, columns_of
-from crosscast.suite.application import working_set
-from crosscast.suite.registry import application, names
+from crosscast.suite.application import application, names, working_set
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ def answering(parent: int) -> Iterator[Send]:
 
 def _report_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Print an exception of a driver; the last line, which is shown, has its location in the driver."""
-    from crosscast.suite.registry import place_in_driver
+    from crosscast.suite.application import place_in_driver
 
     sys.__excepthook__(kind, error, trace)
     text = " ".join(str(error).split())

@@ -17,8 +17,7 @@ import msgspec
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.kernel import Program
 from crosscast.measure.stressors import LEVELS
-from crosscast.suite.application import Application
-from crosscast.suite.registry import application, names, place_in_driver
+from crosscast.suite.application import Application, application, names, place_in_driver
 
 if TYPE_CHECKING:
     from crosscast.measure.launch_runner import LaunchRunner

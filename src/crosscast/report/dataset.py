@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
+from crosscast.data.corun import CoRunContents, CoRunFailure
 from crosscast.data.description import (
     CellNoise,
-    CoRunContents,
-    CoRunFailure,
     Description,
     DeviceConfigurations,
     Failure,

@@ -251,3 +251,71 @@ def anneal(surface: Surface, steps: int, seed: int, start: tuple[int, int, int] 
         seed=np.random.default_rng(seed),
     )
     return search
+
+
+NODE_SIZES = tuple(range(1, 51))  # Node sizes of figure 1
+_RUNS_PER_CELL = 10
+_FIGURE_1_TREES = 300
+_FIGURE_2_TREES = (10, 30, 100, 300, 500, 1000, 3000, MOST_TREES)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Figures 1 and 2; errors are mean squares of the logarithm, out of bag."""
+
+    rows: int  # Training runs: ten for each cell, as in the published scripts of these two figures
+    grown: int  # Trees for each number of tried features; errors of more trees are extrapolated in 1 / trees
+    node_size_errors: list[float]  # Figure 1: for node sizes from 1 on, with 300 trees, 30 features tried
+    tried: list[int]  # Axes of figure 2
+    trees: list[int]
+    heat: list[list[float]]  # Figure 2: error by trees (row) and tried features (column), node size 9
+    search: ForestSearch  # Steps of the search over all three parameters
+
+
+def tune(runs: KernelRuns, *, grown: int, steps: int, seed: int) -> Tuning:
+    """Compute the errors, and search for the least."""
+    sample = runs.sample(_RUNS_PER_CELL, seed)
+    surface = Surface(sample.rows(), grown, NODE_SIZES, seed)
+    tried = list(range(1, surface.features + 1))
+    return Tuning(
+        rows=len(sample),
+        grown=grown,
+        node_size_errors=[surface.error(_FIGURE_1_TREES, TRIED, size) for size in NODE_SIZES],
+        tried=tried,
+        trees=list(_FIGURE_2_TREES),
+        heat=[[surface.error(trees, features, NODE_SIZE) for features in tried] for trees in _FIGURE_2_TREES],
+        search=anneal(surface, steps, seed),
+    )
+
+
+@dataclass(frozen=True)
+class LeftOutKernel:
+    """One row of table III."""
+
+    kernel: str  # The kernel that is left out, at all sizes
+    trees: int  # Tuned parameters
+    tried: int
+    oob_error: float  # Error on all other kernels; times 100 it is the paper's 'prediction error (%)'
+    r2: float  # Explained share of the variance, out of bag as well
+    median_ape: float  # Median of abs(predicted / measured - 1) over the kernel's cells, a fraction
+    rmse_log: float  # Root of the mean square of their ln(predicted / measured)
+
+
+def leave_kernel_out(runs: KernelRuns, *, kernel: str, grown: int, steps: int, seed: int) -> LeftOutKernel:
+    """Tune without a kernel, then predict it (Algorithm 1)."""
+    is_left_out: Flags = runs.name_number == runs.kernel_names.index(kernel)
+    training, left_out = runs.take(~is_left_out), runs.take(is_left_out)
+    surface = Surface(training.rows(), grown, (NODE_SIZE,), seed)
+    search = anneal(surface, steps, seed)
+    best = search.best
+    cells = np.unique(left_out.cell)
+    error = surface.at(search.tried[best]).forest[0][cells] - left_out.rows().means()[cells]
+    return LeftOutKernel(
+        kernel,
+        search.trees[best],
+        search.tried[best],
+        oob_error=search.error[best],
+        r2=1 - search.error[best] / float(np.var(training.log_us)),
+        median_ape=float(np.median(np.abs(np.expm1(error)))),
+        rmse_log=float(np.sqrt(np.mean(error**2))),
+    )

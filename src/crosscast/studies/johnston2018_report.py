@@ -17,7 +17,6 @@ from crosscast.studies.johnston2018 import (
     FIGURE_3_MAE,
     MAE_LOG,
     MISPREDICTION_S,
-    NODE_SIZES,
     R2,
     RELATIVE_LOG,
     WORST_ERROR,
@@ -26,7 +25,7 @@ from crosscast.studies.johnston2018 import (
     published_kernel,
     table_3,
 )
-from crosscast.studies.johnston2018_forests import NODE_SIZE, STEADY, TREES, TRIED
+from crosscast.studies.johnston2018_forests import NODE_SIZE, NODE_SIZES, STEADY, TREES, TRIED
 from crosscast.units import format_count, format_seconds, microseconds
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""The benchmark suite: one folder an application, with its kernels and its driver."""
+"""The benchmark suite: applications with their kernels, by kind, and how they are found and profiled."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from crosscast.data.counters.common import CountedRun, factor_of, number_of, text_of
+from crosscast.data.fields import is_finite
 from crosscast.errors import InputError, importing
 
 MOST_LEVELS = 200
@@ -286,7 +286,7 @@ def _table_rows(
             value = cells[column]
             if value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            if not is_finite(value):
                 raise InputError(
                     f"{path}: data[{number}]: {name}: expected a number, found {str(value)[:60]!r}"
                 )

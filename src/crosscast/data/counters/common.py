@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crosscast.data.configuration import Configuration
-from crosscast.data.files import read_text
+from crosscast.data.files import number_of_text, read_text
 from crosscast.data.sources.runs import DEFAULT_SIZE, ConfiguredRun
 from crosscast.errors import InputError
 from crosscast.units import BINARY_PREFIXES, PREFIXES
@@ -28,17 +28,14 @@ def number_of(text: str) -> float | None:
     (1234567.5, 3805.723968, None)
     """
     text = text.strip()
-    if len(text) > _MOST_CHARACTERS or "_" in text:
+    if len(text) > _MOST_CHARACTERS:
         return None
     if _THOUSANDS.fullmatch(text):
         text = text.replace(",", "")
     elif _DECIMAL_COMMA.fullmatch(text):
         text = text.replace(",", ".")
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+    value = number_of_text(text)
+    return None if math.isnan(value) else value
 
 
 _MOST_BYTES = 256 << 20

@@ -233,7 +233,7 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
 
 def _event(line: dict[str, object], where: str) -> tuple[str, float | None]:
     name, text, unit = line.get("event"), line.get(VALUE), line.get("unit", "")
-    if not isinstance(name, str) or not 0 < len(name) <= _MOST_CHARACTERS or not name.isprintable():
+    if not isinstance(name, str) or not _is_name(name):
         raise InputError(f"{where}: event: expected the name of an event, found {str(name)[:60]!r}")
     if not isinstance(unit, str):
         raise InputError(f"{where}: unit: expected a text, found {str(unit)[:60]!r}")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module, resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from crosscast.errors import InputError
 
@@ -20,7 +20,7 @@ class SourceOption:
     """An option of one importer."""
 
     name: str
-    type: type[int | str]
+    type: Literal["int", "str"]
     help: str
     default: int | str | None = None
 
@@ -63,28 +63,14 @@ class Importer:
         return {**facts, "path": " ".join(self.path.split()), "files": files}
 
 
-def _importers() -> dict[str, Importer]:
-    kinds: dict[str, type[int | str]] = {"int": int, "str": str}
-    content = resources.files(__package__).joinpath("importers.toml").read_text(encoding="utf-8")
-    return {
-        name: Importer(
-            name,
-            entry["reader"],
-            entry["help"],
-            entry["path"],
-            entry["licence"],
-            entry["origin"].strip(),
-            tuple(
-                SourceOption(**{**option, "type": kinds[option["type"]]})
-                for option in entry.get("options", ())
-            ),
-            entry.get("characterizes", False),
-        )
-        for name, entry in tomllib.loads(content).items()
-    }
-
-
-IMPORTERS = _importers()
+IMPORTERS = {
+    name: Importer(
+        name, **entry | {"options": tuple(SourceOption(**each) for each in entry.get("options", ()))}
+    )
+    for name, entry in tomllib.loads(
+        resources.files(__package__).joinpath("importers.toml").read_text(encoding="utf-8")
+    ).items()
+}
 """The importers by name, in the order in which they are listed."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from crosscast.data.dataset import Dataset
 from crosscast.data.fields import TableRow
@@ -14,34 +14,18 @@ from crosscast.data.sources.source import File, Source, SourceContents, SourceFi
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
 
-
-@dataclass(frozen=True)
-class Job:
-    """An application at a size, as a source names it."""
-
-    application: str
-    size: str
-
-    @property
-    def name(self) -> str:
-        """Application and size, for the names of mixes."""
-        return f"{self.application} {self.size}"
+_Job = tuple[str, str]
+"""An application at a size, as a source names both."""
 
 
-def mix_rows(
-    jobs: Sequence[Job], slowdowns: Sequence[float | None], **cells: object
+def _mix_rows(
+    jobs: Sequence[_Job], slowdowns: Sequence[float | None], **cells: object
 ) -> list[dict[str, object]]:
     """Make the rows of a mix, named after its jobs."""
-    shared = {"mix": " + ".join(job.name for job in jobs), "configuration": "{}", "repeat": 0, **cells}
+    shared = {"mix": " + ".join(map(" ".join, jobs)), "configuration": "{}", "repeat": 0, **cells}
     return [
-        {
-            **shared,
-            "position": position,
-            "application": job.application,
-            "size": job.size,
-            "slowdown": slowdown,
-        }
-        for position, (job, slowdown) in enumerate(zip(jobs, slowdowns, strict=True))
+        {**shared, "position": position, "application": application, "size": size, "slowdown": slowdown}
+        for position, ((application, size), slowdown) in enumerate(zip(jobs, slowdowns, strict=True))
     ]
 
 
@@ -109,9 +93,9 @@ def _device(key: str, origin: str) -> dict[str, object]:
     return device_row(key, origin, name=name if key == base else f"{name}, spread", type="gpu")
 
 
-def _job(name: str) -> Job:
+def _job(name: str) -> _Job:
     match = _JOB.fullmatch(name)
-    return Job(match["application"], match["size"]) if match else Job(name, "-")
+    return (match["application"], match["size"]) if match else (name, "-")
 
 
 def _settings(gpus: int) -> str:
@@ -122,12 +106,12 @@ def _isolated_runs(speeds: Mapping[_Alone, float]) -> Iterator[dict[str, object]
     for (gpu, name, gpus), speed in speeds.items():
         if _is_copy(gpu, speed, speeds.get((gpu.removesuffix(GAVEL_SPREAD), name, gpus))):
             continue
-        job, batch = _job(name), _JOB.fullmatch(name)
+        (application, size), batch = _job(name), _JOB.fullmatch(name)
         known = {f"{key}_steps_per_s": speeds.get((key, name, gpus), 0.0) for key in _NAMES}
         features = {feature: value for feature, value in known.items() if value > 0}
         yield {
-            "application": job.application,
-            "size": job.size,
+            "application": application,
+            "size": size,
             "device": gpu,
             "configuration": _settings(gpus),
             "runs": 1,
@@ -176,7 +160,7 @@ def _mixes(file: SourceFile, speeds: Mapping[_Alone, float]) -> Iterator[dict[st
         # In the order of the first pair, as the mix would otherwise have two names.
         again = mirrored in done and names[0] != names[1]
         order = (1, 0) if again else (0, 1)
-        yield from mix_rows(
+        yield from _mix_rows(
             [_job(names[index]) for index in order],
             [alone[index] / together[index] if fits else None for index in order],
             device=gpu,
@@ -221,7 +205,7 @@ def _lucid(contents: SourceContents) -> Dataset:
     mixes = (
         row
         for pair in pairs.rows
-        for row in mix_rows(
+        for row in _mix_rows(
             [_lucid_job(pair, "1"), _lucid_job(pair, "2")],
             [1 / pair.number("speed1"), 1 / pair.number("speed2")],
             device=_GPU,
@@ -233,21 +217,21 @@ def _lucid(contents: SourceContents) -> Dataset:
     )
 
 
-def _lucid_job(row: TableRow, member: str = "") -> Job:
+def _lucid_job(row: TableRow, member: str = "") -> _Job:
     words = [row.text(f"dataset{member}"), f"b{row[f'batchsize{member}']}"]
     if row[f"amp{member}"]:
         words.append("amp")
     gpus = row.get(f"gpu_num{member}", 1)
     if gpus != 1:
         words.append(f"{gpus} GPUs")
-    return Job(row.text(f"model{member}"), " ".join(words))
+    return row.text(f"model{member}"), " ".join(words)
 
 
 def _isolated_run(row: TableRow, datasets: list[str]) -> dict[str, object]:
-    job = _lucid_job(row)
+    application, size = _lucid_job(row)
     return {
-        "application": job.application,
-        "size": job.size,
+        "application": application,
+        "size": size,
         "device": _GPU,
         "configuration": "{}",
         "runs": 1,

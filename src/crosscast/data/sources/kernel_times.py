@@ -7,12 +7,9 @@ of seven suites on a CPU and a GPU (Cummins et al. 2017) come with their sources
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from importlib import resources
 from typing import TypeAlias
 
 from crosscast.data.configuration import Configuration, Setting
@@ -20,21 +17,13 @@ from crosscast.data.dataset import Dataset
 from crosscast.data.fields import TableRow
 from crosscast.data.profiles import PROFILES
 from crosscast.data.sources.runs import ConfiguredRun, dataset_of, dataset_of_source, with_separate_sessions
-from crosscast.data.sources.source import File, Source, SourceContents, SourceFile, required
+from crosscast.data.sources.source import File, Source, SourceContents, SourceFile, keys_of, required
 from crosscast.data.table import table_of
 from crosscast.devices.catalogue import catalogue
 from crosscast.errors import InputError
 from crosscast.units import milliseconds
 
 _VENDORS = re.compile(r"^(nvidia|amd|intel)\s+", re.IGNORECASE)
-
-
-@cache
-def _keys(source: str) -> Mapping[str, str]:
-    """Keys in the catalogue of devices by their names in a source."""
-    content = resources.files(__package__).joinpath(f"{source}.toml").read_text(encoding="utf-8")
-    keys: dict[str, str] = tomllib.loads(content)["keys"]
-    return keys
 
 
 def device_key(name: str, source: str = "kernel_tuner") -> str | None:
@@ -45,7 +34,7 @@ def device_key(name: str, source: str = "kernel_tuner") -> str | None:
     >>> device_key("NVIDIA A100-PCIE-40GB")
     'a100-pcie-40gb'
     """
-    mapped = _keys(source).get(name)
+    mapped = keys_of(source).get(name)
     if mapped is not None:
         return mapped
     keys = {_plain(text): key for key, row in catalogue().items() for text in (row.text("name"), key)}
@@ -152,7 +141,8 @@ def _babelstream(contents: SourceContents) -> Dataset:
     runs = []
     for number, row in enumerate(file.rows, 1):
         parameters = dict(part.partition("=")[::2] for part in row.text("variant").split(";"))
-        if not {"model", "type", "n"} <= parameters.keys():
+        repetitions = parameters.get("repetitions") or "0"
+        if not {"model", "type", "n"} <= parameters.keys() or not repetitions.isdecimal():
             raise file.refused(number, "model=…;type=…;n=…", row.text("variant"), "variant")
         name = re.sub(r",? ?ECC\)$", ")", row.text("device")).removesuffix("()").strip()
         key = _key(file, number, name, "babelstream")
@@ -163,8 +153,7 @@ def _babelstream(contents: SourceContents) -> Dataset:
             settings["ecc"] = "on"
         kernel, size = row.text("kernel").removeprefix(_STREAM), f"{parameters['type']} n={parameters['n']}"
         cell = "stream", kernel, size, Configuration(key, settings)
-        repetitions = int(parameters.get("repetitions") or 0) or None
-        runs.append(ConfiguredRun(*cell, row.number("time_s"), runs=repetitions))
+        runs.append(ConfiguredRun(*cell, row.number("time_s"), runs=int(repetitions) or None))
     return dataset_on_catalogue(contents.label, runs, contents.notes)
 
 

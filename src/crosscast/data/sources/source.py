@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TypedDict, Unpack
@@ -169,12 +170,24 @@ class _SourceFacts(DeviceTables):
     origin: str = ""
     with_origin: tuple[str, ...] = ()
     notes: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
+    # Keys in the catalogue of devices by their names in the source
+    keys: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+@cache
+def _source_facts(name: str) -> _SourceFacts:
+    text = resources.files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    return msgspec.toml.decode(text, type=_SourceFacts)
+
+
+def keys_of(name: str) -> Mapping[str, str]:
+    """Keys in the catalogue of devices by their names in a source."""
+    return _source_facts(name).keys
 
 
 def facts_of(name: str) -> tuple[dict[str, dict[str, str]], dict[str, TableRow]]:
     """Read the notes by table and name, and the devices by key, of a TOML file of this package."""
-    text = resources.files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    content = msgspec.toml.decode(text, type=_SourceFacts)
+    content = _source_facts(name)
     notes = {table: {"origin": content.origin} for table in content.with_origin}
     for table, texts in content.notes.items():
         notes[table] = notes.get(table, {}) | texts

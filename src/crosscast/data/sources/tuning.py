@@ -15,6 +15,7 @@ from statistics import median
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.fields import is_finite
+from crosscast.data.files import read_text
 from crosscast.data.sources.kernel_times import dataset_on_catalogue, known_device, variant_of
 from crosscast.data.sources.runs import ConfiguredRun
 from crosscast.errors import InputError
@@ -28,6 +29,7 @@ _UNITS = {
     "microseconds": 1e-6,
     "ns": 1e-9,
 }
+_MOST_BYTES = 1 << 30
 _FAILED = 1e19  # Kernel Tuner's older caches have 1e20 for the time of a configuration that failed
 
 
@@ -85,18 +87,14 @@ def import_tuning(path: str | Path, *, kernel: str | None = None, device: str | 
 
 
 def _read(path: Path) -> Mapping[str, object]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise InputError(f"{path}: cannot read the results of tuning ({reason})") from error
+    text = read_text(path, "results of tuning", _MOST_BYTES)
     try:
         content = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         # Kernel Tuner writes the closing brackets when a run ends; an interrupted cache lacks only these.
         try:
             content = json.loads(text.rstrip().rstrip(",") + "}}")
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             raise InputError(f"{path}: expected JSON ({error})") from error
     if not isinstance(content, dict):
         raise InputError.of(where=path, expected="an object", found=type(content).__name__)
@@ -116,11 +114,13 @@ def _of_cache(path: Path, cached: Mapping[str, object]) -> Iterator[_Result]:
             for name, value in entry.items()
             if name not in measured and not isinstance(value, (list, dict)) and not _is_measured(name)
         }
-        time = entry["time"]
-        if isinstance(time, (str, dict)) or time is None or time > _FAILED:
+        time, times = entry["time"], entry.get("times") or [entry["time"]]
+        if isinstance(time, (str, dict)) or time is None or (is_finite(time) and time > _FAILED):
             yield _Result(where, parameters, None, None)
             continue
-        times = entry.get("times") or [time]
+        if not isinstance(times, list) or not all(map(is_finite, times)):
+            found = repr(times)[:60]
+            raise InputError.of(where=path, field=f"{where}, time", expected="numbers", found=found)
         yield _Result(where, parameters, _seconds(path, where, median(times), "ms"), len(times))
 
 
@@ -137,16 +137,20 @@ def _of_t4(path: Path, results: list[object]) -> Iterator[_Result]:
         if result.get("invalidity", "correct") != "correct":
             yield _Result(where, parameters, None, None)
             continue
+        listed, times = result.get("measurements"), result.get("times")
         measured = [
-            m for m in result.get("measurements", ()) if isinstance(m, dict) and m.get("name") == "time"
+            each
+            for each in (listed if isinstance(listed, list) else ())
+            if isinstance(each, dict) and each.get("name") == "time"
         ]
         if len(measured) != 1:
             raise InputError.of(
                 where=path, field=where, expected="one measurement 'time'", found=len(measured)
             )
         value, unit = measured[0].get("value"), str(measured[0].get("unit"))
-        runtimes = (result.get("times") or {}).get("runtimes") or ()
-        yield _Result(where, parameters, _seconds(path, where, value, unit), len(runtimes) or None)
+        runtimes = times.get("runtimes") if isinstance(times, dict) else None
+        runs = len(runtimes) if isinstance(runtimes, list) else 0
+        yield _Result(where, parameters, _seconds(path, where, value, unit), runs or None)
 
 
 def _seconds(path: Path, where: str, value: object, unit: str) -> float:

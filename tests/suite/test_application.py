@@ -1,7 +1,6 @@
 """Applications are found by name and by folder, and what is wrong with a folder is one sentence."""
 
 import doctest
-import importlib
 import re
 import runpy
 import shlex
@@ -19,9 +18,18 @@ from hypothesis import strategies as st
 from crosscast.characterization.run import Options
 from crosscast.data.schema import SIZES
 from crosscast.errors import CheckFailed, KernelTimeout, LaunchError, MissingExtraError
-from crosscast.suite.application import Application, Caches, check_result, working_set
+from crosscast.suite.application import (
+    Application,
+    Caches,
+    application,
+    check_result,
+    expect_close,
+    names,
+    place_in_driver,
+    selected,
+    working_set,
+)
 from crosscast.suite.profiles import profiles_of
-from crosscast.suite.registry import application, names, selected
 from support.commands import Command, Output
 from support.examples import one_in
 from support.refusals import refusal, refusals
@@ -46,18 +54,19 @@ def folder(tmp_path: Path, make_application: Maker) -> Maker:
     return make
 
 
-def test_names_are_those_of_the_folders_that_have_a_driver_and_all_are_the_whole_suite() -> None:
-    suite = Path(str(importlib.import_module("crosscast.suite").__file__)).parent
-    assert list(names()) == sorted(path.name for path in suite.iterdir() if (path / "__init__.py").is_file())
+def test_applications_are_found_by_name_by_their_folder_and_all_together() -> None:
     assert tuple(selected(["all", str(HEAT), "lud"])) == (*names(), str(HEAT))
     assert application("lud") is selected(["lud"])["lud"]
-
-
-def test_an_application_is_found_by_its_folder() -> None:
     found = application(str(HEAT))
     assert issubclass(found, Application)
     assert (found.name, found.kernels) == ("heat", ("heat_step",))
     assert found.source_path() == HEAT / "heat.cl"
+
+
+def test_an_error_in_an_application_of_the_suite_has_its_line() -> None:
+    with pytest.raises(KeyError) as caught:
+        application("lud")({}, 0)
+    assert place_in_driver(caught.tb).startswith(" (suite/linear_algebra.py, line ")
 
 
 def test_a_relative_path_is_from_the_current_folder(folder: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,6 +152,12 @@ def test_the_example_s_check_sees_a_wrong_point(steps: int, monkeypatch: pytest.
         profiles_of(problem, "odd")
 
 
+@pytest.mark.parametrize(("found", "expected"), [(1.2, 1.0), (np.nan, np.nan), (np.inf, np.inf)])
+def test_what_is_too_far_or_not_finite_is_never_close(found: float, expected: float) -> None:
+    with pytest.raises(CheckFailed, match=r"^sums: 1 of 2 values are wrong, first at \(1,\): expected "):
+        expect_close("sums", np.array([1.05, found]), np.array([1.0, expected]), rtol=0.1)
+
+
 @refusals("argument message")
 def test_a_wrong_argument_is_named(make_application: Maker, argument: str, message: str) -> None:
     launch = f"queue.launch('twice', (64,), (64,), self.values, self.out, {argument})"
@@ -174,7 +189,7 @@ def test_a_missing_reference_library_names_the_extra(module: str, monkeypatch: p
 
 def test_drivers_load_without_any_reference_library() -> None:
     script = (
-        "import sys; from crosscast.suite.registry import application, names;"
+        "import sys; from crosscast.suite.application import application, names;"
         "[application(name) for name in names()];"
         "print(*sorted({name.partition('.')[0] for name in sys.modules} & {'scipy', 'networkx', 'pyopencl'}))"
     )

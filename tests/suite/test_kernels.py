@@ -13,21 +13,11 @@ from hypothesis import strategies as st
 
 from crosscast.characterization.run import Options
 from crosscast.errors import CheckFailed
-from crosscast.suite.bfs import Bfs
-from crosscast.suite.cfd import FAR_FIELD, WALL, Cfd, make_mesh
-from crosscast.suite.crc import Crc
-from crosscast.suite.csr import Csr
-from crosscast.suite.dwt import Dwt
-from crosscast.suite.fft import Fft
-from crosscast.suite.gem import Gem
-from crosscast.suite.hmm import Hmm
-from crosscast.suite.kmeans import Kmeans
-from crosscast.suite.lud import Lud
-from crosscast.suite.nqueens import _BYTES_A_BOARD, _PROBLEMS, _SOLUTIONS, Nqueens
-from crosscast.suite.nw import Nw
+from crosscast.suite.discrete import _BYTES_A_BOARD, _PROBLEMS, _SOLUTIONS, Bfs, Crc, Nqueens
+from crosscast.suite.grids import FAR_FIELD, WALL, Cfd, Dwt, Srad, make_mesh
+from crosscast.suite.linear_algebra import Csr, Fft, Gem, Kmeans, Lud
 from crosscast.suite.profiles import profiles_of
-from crosscast.suite.srad import Srad
-from crosscast.suite.swat import Swat
+from crosscast.suite.sequences import Hmm, Nw, Swat
 from support.examples import one_in
 
 EXTENTS: dict[Any, tuple[str, list[tuple[int, ...]]]] = {
@@ -189,6 +179,13 @@ def test_a_centre_without_points_stays() -> None:
     profiles_of(application, "tiny")
     assert np.array_equal(application.means[1], application.points[0])
     assert not application.membership.any()
+
+
+def test_a_centre_goes_to_its_only_point() -> None:
+    application = Kmeans({"points": 3, "features": 1, "clusters": 2, "rounds": 2}, seed=5)
+    application.points[:, 0] = 0, 1, 100  # The second centre has the last two points, then the last one.
+    profiles_of(application, "tiny")
+    assert application.means.tolist() == [[0.5], [100]]
 
 
 @pytest.mark.parametrize(("side", "placed", "boards"), _PROBLEMS[:-1])
