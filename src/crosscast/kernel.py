@@ -230,7 +230,8 @@ class Local:
             raise LaunchError(f"local memory must have at least 1 byte, found {self.nbytes}")
 
 
-_CHANNELS = {"R": 1, "RG": 2, "RGBA": 4, "BGRA": 4, "A": 1, "INTENSITY": 1, "LUMINANCE": 1, "DEPTH": 1}
+CHANNELS = {"R": 1, "A": 1, "RG": 2, "RGBA": 4, "BGRA": 4, "INTENSITY": 1, "LUMINANCE": 1, "DEPTH": 1}
+"""Channels of a texel, by their order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,11 +259,11 @@ class Image:
     layers: bool = False
 
     def __post_init__(self) -> None:
-        if self.channel_order not in _CHANNELS:
+        if self.channel_order not in CHANNELS:
             raise LaunchError(
-                f"image channel order must be one of {', '.join(_CHANNELS)}, found {self.channel_order!r}"
+                f"image channel order must be one of {', '.join(CHANNELS)}, found {self.channel_order!r}"
             )
-        channels = _CHANNELS[self.channel_order]
+        channels = CHANNELS[self.channel_order]
         if channels > 1 and (self.array.ndim < 2 or self.array.shape[-1] != channels):
             raise LaunchError(
                 f"an image of order {self.channel_order} needs a last axis of {channels} channels, "
@@ -274,7 +275,7 @@ class Image:
     @property
     def channels(self) -> int:
         """Channels of one texel."""
-        return _CHANNELS[self.channel_order]
+        return CHANNELS[self.channel_order]
 
     @property
     def spatial_ndim(self) -> int:

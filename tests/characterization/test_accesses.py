@@ -1,6 +1,6 @@
 """Accesses that `test_sub_groups` does not interpret, against lists written down in Python.
 
-Distinct bytes of a launch are those of sets of bytes, however wide its accesses are.
+Reads just outside of a buffer, which devices do not mind, end no run, and the profile says how far they are.
 """
 
 from collections.abc import Sequence
@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import crosscast
-from crosscast import Kernel, Local
-from crosscast.devices.catalogue import device_named
-from crosscast.devices.roofline import verdicts_of
-from crosscast.profile import Profile
+from crosscast import Kernel
+from crosscast.characterization import run
+from crosscast.characterization.instrumentation import strided_code
+from crosscast.characterization.run import Options, characterize_launch
+from crosscast.errors import KernelFault
+from crosscast.kernel import Launch
+from crosscast.profile import Profile, doubts
 from support.examples import one_in
-from support.launching import launch, local_ints, zeros
+from support.launching import kernels, launch, zeros
 from support.reference import Address, memory_metrics, same_metrics
+from support.refusals import refusals
 
 
 def _check(profile: Profile, reads: Sequence[Address], writes: Sequence[Address], **others: Any) -> None:
@@ -35,55 +37,6 @@ def test_halves_stored_as_vectors_are_one_event() -> None:
     profile = launch(source, 4, 2, zeros(16, np.float16), zeros(16, np.float16))
     addresses = [8 * i for i in range(4)] * 2
     _check(profile, [("a", b) for b in addresses], [("o", b) for b in addresses])
-
-
-# -- atomics
-
-
-@pytest.mark.parametrize("space", ["global", "local"])
-@pytest.mark.parametrize("level", ["-Oz", "-O0"])
-def test_a_compare_exchange_that_fails_is_only_a_read(space: str, level: str) -> None:
-    source = f"""kernel void k(volatile {space} int *b, global int *o) {{
-      int i = get_local_id(0);
-      if (i == 0) {{ b[0] = 1; b[1] = 5; }}
-      barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-      o[i] = atomic_cmpxchg(&b[i % 2], i, i + 2);
-    }}"""
-    out = zeros(8)
-    argument = zeros(2) if space == "global" else local_ints(2)
-    profile = launch(source, 8, 8, argument, out, options=[level])
-    memory, reads, old = [1, 5], [], []
-    writes: list[Address] = [("b", 0), ("b", 4)]
-    for i in range(8):
-        reads.append(("b", i % 2 * 4))
-        writes.append(("o", 4 * i))
-        old.append(memory[i % 2])
-        if memory[i % 2] == i:
-            memory[i % 2] = i + 2
-            writes.append(("b", i % 2 * 4))
-    assert out.tolist() == old
-    assert len(writes) > 10
-    _check(profile, reads, writes)
-
-
-@pytest.mark.parametrize("pointer", ["global atomic_int *", "atomic_int *"])
-@pytest.mark.parametrize("level", ["-Oz", "-O0"])
-def test_c11_atomics_read_write_or_do_both(pointer: str, level: str) -> None:
-    source = f"""void work(volatile {pointer}c, int i) {{
-      int expected = i;
-      atomic_load(c);
-      atomic_store(c + 1, i);
-      atomic_fetch_or(c + 2, i);
-      atomic_exchange(c + 3, i);
-      atomic_compare_exchange_strong(c + 4, &expected, i + 2);
-    }}
-    kernel void k(global atomic_int *c) {{ work(c, get_global_id(0)); }}"""
-    c = zeros(5)
-    profile = launch(source, 8, 8, c, standard="2.0", options=[level])
-    reads = [("c", 4 * n) for n in (0, 2, 3, 4)] * 8
-    writes = [("c", 4 * n) for n in (1, 2, 3)] * 8 + [("c", 16)] * 4
-    assert c.tolist() == [0, 7, 7, 7, 8]
-    _check(profile, reads, writes)
 
 
 # -- copies
@@ -123,24 +76,6 @@ def test_counters_do_not_overflow() -> None:
     _check(profile, [("b", 0)] * 80_000, [("b", 0)] * 80_000)
 
 
-def test_unaligned_accesses_of_ir_count_by_their_first_byte() -> None:
-    text = """target datalayout = "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-n8:16:32:64-G1"
-target triple = "spir64-unknown-unknown"
-declare spir_func i64 @_Z13get_global_idj(i32)
-define spir_kernel void @k(ptr addrspace(1) %o) {
-  %i = call spir_func i64 @_Z13get_global_idj(i32 0)
-  %p = getelementptr i8, ptr addrspace(1) %o, i64 %i
-  store i32 7, ptr addrspace(1) %p, align 1
-  %v = load i64, ptr addrspace(1) %p, align 1
-  ret void
-}
-"""
-    buffer = zeros(32, np.uint8)
-    profile = crosscast.characterize(Kernel.from_ir(text, "k"), 8, 4, [buffer], threads=1)
-    each: list[Address] = [("o", i) for i in range(8)]
-    _check(profile, each, each)
-
-
 _MANY = 1 << 12
 _DOES = [*product(("read", "write"), ("float", "double", "int4")), ("add", "float")]
 _SPANS = [(0, 1500), (700, 1500), (_MANY, 1), (_MANY, 2), (1000, 40000)]
@@ -170,82 +105,208 @@ def test_accesses_that_data_scatter(does: tuple[str, str], hot_span: tuple[int, 
     _check(profile, [*reads, *index], given if verb == "read" else scattered)
 
 
-SOURCE = """
+# -- reads beside a buffer
 
-kernel void windows(global const float *x, global float *y, int step)
-{ int i = get_global_id(0); y[i] = dot(vload4(0, x + i * step), (float4)1); }
+N = 256
+_READING = """kernel void k(global const int *a, global int *o, global const int *x, int n) {{
+  int i = get_global_id(0);
+  {body}
+}}"""
 
-kernel void scattered(global const float *x, global float *y, global const int *where)
-{ int i = get_global_id(0); float4 v = vload4(0, x + where[i]); if (i % 3) vstore2(v.xy, 0, y + where[i]); }
 
-kernel void count(global uint *bins, global const uint *data) { atomic_inc(&bins[data[get_global_id(0)]]); }
+def reading(body: str, index: int = 0) -> Launch:
+    kernel = Kernel.from_source(_READING.format(body=body), "k")
+    x = np.zeros(N, np.int32)
+    x[77] = index
+    return Launch(kernel, (N,), (32,), (np.ones(N, np.int32), np.zeros(N, np.int32), x, np.int32(N)))
 
-kernel void histogram(global const uchar *data, global uint *bins, local uint *own) {
-  int i = get_local_id(0);
-  own[i] = 0;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int k = 0; k < 64; k++) atomic_inc(&own[data[get_global_id(0) * 64 + k] % 64]);
-  barrier(CLK_LOCAL_MEM_FENCE);
-  atomic_add(&bins[i], own[i]);
+
+def beyond(profile: Profile) -> dict[str, tuple[int, int]]:
+    found = profile.launch.get("read_beyond", {})
+    return {name: (far["before"], far["behind"]) for name, far in found.items()}
+
+
+_BESIDE = {
+    "the next one": ("o[i] = a[i + 1];", 0, (0, 4)),
+    "the one before": ("o[i] = a[i - 1];", 0, (4, 0)),
+    "both neighbours": ("o[i] = a[i - 2] + a[i] + a[i + 3];", 0, (8, 12)),
+    "a loop": ("for (int k = 0; k <= n; k++) o[i] += a[k];", 0, (0, 4)),
+    "an index": ("o[i] = a[x[i]];", N + 9, (0, 40)),
+    "an index before": ("o[i] = a[x[i]];", -9, (36, 0)),
+    "another page": ("o[i] = a[i + 1024 * 9];", 0, (0, 4 * 1024 * 9)),
+    "a last row": ("o[i] = a[i + (i / 32 == n / 32 - 1 ? 32 : 0)];", 0, (0, 128)),
 }
-"""
-ITEMS = 2048
-
-
-def characterized(kernel: str, *args: Any, items: int = ITEMS, **options: Any) -> Profile:
-    found = Kernel.from_source(SOURCE, kernel)
-    return crosscast.characterize(found, global_size=items, local_size=64, args=list(args), **options)
-
-
-def distinct(made: Profile) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = made.launch["distinct_bytes"]
-    return found
-
-
-def union(starts: np.ndarray[Any, Any], width: int) -> int:
-    return len(np.unique(starts[:, None] + np.arange(width)))
-
-
-@given(st.lists(st.integers(0, 99), min_size=1, max_size=12), st.integers(1, 4), st.integers(0, 64))
-def test_the_most_used_address_of_atomics_is_known(values: list[int], threads: int, unused: int) -> None:
-    """An atomic is a read and a write; the data, which all read from other addresses, have no part in it."""
-    data = np.resize(np.array(values, np.uint32), ITEMS)
-    made = characterized("count", np.zeros(100 + unused, np.uint32), data, threads=threads)
-    bins = np.bincount(data)
-    found = distinct(made)["atomics"]
-    lines = len(np.unique(np.flatnonzero(bins) // 32))
-    assert found == {"written": 4 * np.count_nonzero(bins), "lines": lines, "most": 2 * bins.max()}
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("checked", [False, True])
-@pytest.mark.parametrize("step", [0, 1, 2, 3, 4, 5, 9, 70, 300])
-def test_windows_that_overlap_count_their_bytes_once(step: int, checked: bool, threads: int) -> None:
-    x, y = np.ones(ITEMS * max(step, 1) + 8, np.float32), np.zeros(ITEMS, np.float32)
-    made = characterized("windows", x, y, np.int32(step), threads=threads, check_bounds=checked)
-    expected = union(4 * step * np.arange(ITEMS), 16)
-    assert distinct(made) == {"global": {"read": expected, "written": 4 * ITEMS}}
+@pytest.mark.parametrize("name", _BESIDE)
+def test_reads_beside_a_buffer_are_told_and_zeros_and_checks_refuse_them(name: str, threads: int) -> None:
+    body, index, far = _BESIDE[name]
+    asked = reading(body, index)
+    with pytest.raises(KernelFault, match=r"k: out-of-bounds read of 4 bytes by work-item \d+ in line 3"):
+        crosscast.characterize(reading(body, index), threads=threads, check_bounds=True)
+    profile = crosscast.characterize(asked, threads=threads)
+    assert beyond(profile) == {"a": far}
+    (said, *_) = doubts(profile.launch)
+    assert " of a, where a device may have anything: zeros were read" in said
+    if name == "the next one":
+        assert np.asarray(asked.args[1]).tolist() == [1] * (N - 1) + [0]
 
 
-@pytest.mark.parametrize("extent", [64, 900, 5000, 1 << 15])
-def test_accesses_anywhere_count_their_bytes_once(extent: int) -> None:
-    random = np.random.default_rng(extent)
-    where = random.integers(0, extent, ITEMS).astype(np.int32)
-    x, y = np.ones(extent + 4, np.float32), np.zeros(extent + 4, np.float32)
-    made = characterized("scattered", x, y, where, threads=1)
-    read = union(4 * where, 16) + 4 * ITEMS
-    written = union(4 * where[np.arange(ITEMS) % 3 > 0], 8)
-    assert distinct(made) == {"global": {"read": read, "written": written}}
+def test_counts_are_those_of_a_larger_buffer() -> None:
+    read, whole = reading("o[i] = a[i + 1];"), reading("o[i] = a[i + 1];")
+    whole = Launch(whole.kernel, (N,), (32,), (np.ones(N + 1, np.int32), *whole.args[1:]))
+    found, larger = crosscast.characterize(read), crosscast.characterize(whole)
+    for count in ("total_instruction_count", "total_reads", "global_accesses", "total_writes"):
+        assert found.metrics[count] == larger.metrics[count]
+    assert found.launch["sub_groups"] == larger.launch["sub_groups"]
+    assert "read_beyond" not in larger.launch
+    assert doubts(larger.launch) == []
 
 
-def test_local_memory_is_apart() -> None:
-    data, bins = np.zeros(ITEMS * 64, np.uint8), np.zeros(64, np.uint32)
-    made = characterized("histogram", data, bins, Local(256))
-    assert distinct(made) == {
-        "global": {"read": ITEMS * 64 + 256, "written": 256},
-        "local": {"read": 256, "written": 256},
-        "atomics": {"written": 256, "lines": 2, "most": 64},
-    }
-    # What is read and written is moved twice.
-    (verdict,) = verdicts_of([made], [device_named("gtx1080")]).verdicts
-    assert verdict.amounts.unique_bytes == ITEMS * 64 + 512 <= verdict.amounts.accessed_bytes
+def test_a_pointer_to_any_memory_is_told_too() -> None:
+    source = """kernel void k(global const int *a, global int *o, int own_one) {
+      private int own[2] = {1, 2};
+      const int *p = a;
+      if (own_one) p = own;
+      o[get_global_id(0)] = p[get_global_id(0) + 2];
+    }"""
+    kernel = Kernel.from_source(source, "k", standard="2.0")
+    profile = crosscast.characterize(kernel, 8, 8, [np.ones(8, np.int32), np.zeros(8, np.int32), np.int32(0)])
+    assert set(beyond(profile)) == {"a"}
+
+
+@refusals("body index")
+def test_writes_and_what_is_far_are_refused(body: str, index: int) -> None:
+    with pytest.raises(KernelFault, match=r"k: .*accessed memory that is not its own: .*--check-bounds"):
+        crosscast.characterize(reading(body, index))
+
+
+def test_some_work_groups_say_it_too() -> None:
+    source = (
+        "kernel void k(global const int *a, global int *o) { int i = get_global_id(0); o[i] = a[i + 5]; }"
+    )
+    args = (np.ones(1 << 14, np.int32), np.zeros(1 << 14, np.int32))
+    asked = Launch(Kernel.from_source(source, "k"), (1 << 14,), (32,), args)
+    assert beyond(characterize_launch(asked, options=Options(sample_groups=60))) == {"a": (0, 20)}
+
+
+# -- accesses that are recorded as rows: as if each were counted, however rows are cut or wrap around
+
+_ROW_N = 4096
+_BODIES = {
+    "a stream": "o[x] = a[x] + a[x + 1];",
+    "backwards": "o[n - 1 - x] = a[n - x];",
+    "strided": "o[3 * x] = a[5 * x + 2];",
+    "all the same": "o[7] = a[9];",
+    "a guard": "if (x < n - 1000) o[x] = a[x];",
+    "a guard inside of the range": "if (x > 100 && x <= 777) o[x] = a[2 * x];",
+    "borders": "if (x == 0 || x == 511) o[x] = 1; else o[x] = a[x - 1] + a[x + 1];",
+    "one in the middle": "if (x == 300) o[x] = a[x]; else o[x] = a[0];",
+    "all but one": "if (x != 123) o[x] = a[x];",
+    "a triangle": "if (x >= 40 * y) o[x] = a[x + y];",
+    "planes": "o[y * 512 + x] = a[x * 8 + y];",
+    "unsigned, below zero": "uint i = (uint)x - 10u; if (i < 500u) o[i] = a[i];",
+    "unsigned differences that wrap twice": "uint i = x - 10u, k = x - 20u; o[(i - k) + (x & 7)] = a[i - k];",
+    "wrapping in 32 bits": "uint i = (uint)x * 0x00800000u; o[i >> 23] = a[(i + 5u) >> 24];",
+    "wrapping in 16 bits": "ushort i = (ushort)(x * 100); o[x] = a[i & 1023]; "
+    "o[(ushort)(x + 65500) / 65 & 1023] = 1;",
+    "a short index": "short i = (short)(x + 32700); if (i >= 0) o[i - 32700] = a[x];",
+    "a char index": "o[(uchar)(x * 3)] = a[(char)(x) + 128];",
+    "a choice": "int i = y & 1 ? x : n - 1 - x; o[i] = a[i];",
+    "local and global ids": "o[get_group_id(0) * 64 + get_local_id(0)] = a[get_local_id(0) * 2];",
+    "more accesses than a slice has room for": "if (x < n - 1000) { "
+    + " ".join(f"s += a[x + {7 * k}];" for k in range(70))
+    + " o[x] = s; }",
+    "a linear id": "o[get_global_linear_id() & 1023] = a[get_global_linear_id()];",
+    "a loop": "for (int k = 0; k < 9; k++) s += a[x + 4 * k]; o[x] = s;",
+    "a loop down": "for (int k = x & 31; k > 0; k--) s += a[x + k]; o[x] = s;",
+    "a loop that is left": "for (int k = 0; k < 20; k++) { s += a[x + k]; if (k == (x & 15)) break; "
+    "} o[x] = s;",
+    "a loop with a branch": "for (int k = 0; k < 9; k++) { if (k & x) s += a[x + k]; s += a[k]; } o[x] = s;",
+    "a loop with a join": "for (int k = 0; k < 9; k++) { int j; if (a[x + k] & 1) { j = n & 7; "
+    "atomic_inc(o + x); } else { j = y & 3; atomic_dec(o + x); } o[x + j] += a[k]; }",
+    "a loop that wraps": "for (uint k = x; k != (uint)x + 600u; k += 40u) s += a[(k + 0xffffff00u) & 2047u]; "
+    "o[x] = s;",
+    "a loop of 8 bits": "for (uchar k = 250; k != 9; k++) s += a[k + x]; o[x] = s;",
+    "a nest": "for (int j = 0; j < 3; j++) for (int k = 0; k < j + 2; k++) s += a[x + 16 * j + k]; o[x] = s;",
+    "a pointer": "global int *p = a + x; while (p < a + n - 1 && s < 3) { s += (*p & 1) + 1; p += 3; "
+    "} o[x] = s;",
+    "rows of unlike lengths": "for (int k = x * (x & 3); k < (x + 1) * (x & 3); k++) s += a[k & 4095]; "
+    "o[x] = s;",
+    "behind a loop": "for (int k = 0; k < (a[x] & 7); k++) s += k; if (x < 400) o[x + (n & 1)] = s;",
+    "local memory": "local int t[64]; int l = get_local_id(0); t[l] = a[x]; barrier(CLK_LOCAL_MEM_FENCE); "
+    "for (int k = 0; k < 16; k++) s += t[k]; if (l < 5) t[63 - l] = s; o[x] = s;",
+    "characters": "global char *c = (global char *)a; c[x] = 1; o[x] = ((global char *)o)[4 * x + 1];",
+    "vectors": "((global int4 *)o)[x / 2] = ((global int4 *)a)[x];",
+    "what other work-items use": "o[x] = x; if (x > 0) a[x] = o[x - 1];",
+}  # fmt: skip
+_SHAPES: list[dict[str, Any]] = [
+    {"global_size": (512, 4), "local_size": (64, 1)},
+    {"global_size": (512, 4), "local_size": (16, 4)},
+    {"global_size": (500, 3), "local_size": (64, 2)},
+    {"global_size": (512, 4, 2), "local_size": (64, 2, 2)},
+]
+
+
+_KERNELS = kernels(
+    "kernel void k(global int *a, global int *o, int n) {"
+    " int x = get_global_id(0), y = get_global_id(1), s = 0;",
+    _BODIES.values(),
+    standard="2.0",
+)
+
+
+def _run(name: str, shape: dict[str, Any], **options: Any) -> tuple[Profile, list[Any]]:
+    a = (np.arange(2 * _ROW_N, dtype=np.int32) * 7919) % 1009
+    out = np.zeros(_ROW_N, np.int32)
+    sizes = shape["global_size"], shape["local_size"]
+    launch = Launch(_KERNELS[_BODIES[name]], *sizes, (a, out, np.int32(512)))
+    profile = run.characterize_launch(launch, options=run.Options(**options))
+    return profile, [a, out]
+
+
+@pytest.mark.parametrize(("name", "shape"), one_in(5, product(_BODIES, _SHAPES)))
+def test_rows_are_what_counting_each_access_gives(name: str, shape: dict[str, Any]) -> None:
+    counted, expected = _run(name, shape, check_bounds=True, threads=1)
+    for threads in (1, 3):
+        profile, found = _run(name, shape, threads=threads)
+        assert profile.metrics == counted.metrics
+        assert profile.launch["distinct_bytes"] == counted.launch["distinct_bytes"]
+        assert all((x == y).all() for x, y in zip(found, expected, strict=True))
+
+
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+_TYPES: dict[str, type[np.signedinteger[Any] | np.unsignedinteger[Any]]] = {
+    "int": np.int32, "uint": np.uint32, "ulong": np.uint64, "char": np.int8
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("type_", one_in(4, _TYPES))
+def test_loops_over_items_are_divided_at_bounds_of_ids(type_: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    conditions = [
+        c for sign in _COMPARISONS for c in (f"l {sign} n", f"n {sign} l", f"l {sign} 0", f"l {sign} n / 2")
+    ]
+    steps = " ".join(
+        f"if ({c}) {{ o[x] += {1 << k % 24}; t[l & 63] = k; }} k += o[x] & 1; barrier(1);"
+        for k, c in enumerate(conditions)
+    )
+    source = (
+        f"kernel void k(global int *o, {type_} n) {{ local int t[64]; int k = 0; int x = get_global_id(0); "
+        f"{type_} l = get_local_id(0); {steps} o[x] += t[l & 63]; }}"
+    )
+    limits = np.iinfo(_TYPES[type_])
+    for n in (limits.min, -1, 0, 1, 31, 63, 64, 127, limits.max):
+        if not limits.min <= n <= limits.max:
+            continue
+        found = []
+        for smallest in (32, 1 << 20):
+            monkeypatch.setattr(strided_code, "SMALLEST_SPLIT", smallest)
+            kernel = Kernel.from_source(f"// {smallest}\n{source}", "k", standard="3.0")
+            output = np.zeros(200, np.int32)
+            args = (output, _TYPES[type_](n))
+            profile = run.characterize_launch(
+                Launch(kernel, (200,), (64,), args), options=run.Options(threads=1)
+            )
+            found.append((output.tolist(), profile.metrics))
+        assert found[0] == found[1]

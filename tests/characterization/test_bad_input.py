@@ -1,5 +1,6 @@
 """Every kind of bad input ends in one clear sentence of the right kind."""
 
+import contextlib
 import gc
 import os
 import re
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks import fuzz
 
 import crosscast
 from crosscast.characterization import run
@@ -408,20 +410,23 @@ def test_names_of_any_length_are_no_builtins(symbol: str) -> None:
 _ODD = ("cc_group", "write", "cc.cuts", '"a = b, section c"', '" global "', '"\\22, align 4"', '"\\C3\\A9"')
 
 
-@pytest.mark.parametrize("name", _ODD)
-def test_names_of_variables_are_no_ir_and_not_the_runtimes(name: str) -> None:
-    module = f"@{name} = addrspace(1) global i32 7"
-    body = f"%v = load i32, ptr addrspace(1) @{name}\n  store i32 %v, ptr addrspace(1) %b, align 4"
+def test_names_of_variables_are_no_ir_and_not_the_runtimes() -> None:
+    lines = [f"%v{n} = load i32, ptr addrspace(1) @{name}" for n, name in enumerate(_ODD)]
+    lines += [f"%s{n} = add i32 %v{n}, {f'%s{n - 1}' if n else 0}" for n in range(len(_ODD))]
+    body = "\n  ".join([*lines, f"store i32 %s{len(_ODD) - 1}, ptr addrspace(1) %b, align 4"])
+    module = "\n".join(f"@{name} = addrspace(1) global i32 {10**n}" for n, name in enumerate(_ODD))
     text = _IR.format(module=module, body=body).replace("%a)", "%a, ptr addrspace(1) %b)")
     out = ints(1)
     crosscast.characterize(Kernel.from_ir(text, "k"), 1, 1, [ints(1), out])
-    assert out[0] == 7
+    assert out[0] == 1_111_111
 
 
-@pytest.mark.parametrize("label", ['"x%5"', '"a, label %b"', '"a ;b"', '"a: b"', '"}"', '"\\22"'])
-def test_names_of_labels_are_no_ir(label: str) -> None:
-    kernel = Kernel.from_ir(_IR.format(module="", body=f"br label %{label}\n{label}:"), "k")
-    assert crosscast.characterize(kernel, 1, 1, [ints(1)]).metrics["total_instruction_count"] == 3
+def test_names_of_labels_are_no_ir() -> None:
+    labels = ('"x%5"', '"a, label %b"', '"a ;b"', '"a: b"', '"}"', '"\\22"')
+    body = "\n".join(f"br label %{label}\n{label}:" for label in labels)
+    kernel = Kernel.from_ir(_IR.format(module="", body=body), "k")
+    counted = crosscast.characterize(kernel, 1, 1, [ints(1)]).metrics["total_instruction_count"]
+    assert counted == len(labels) + 2
 
 
 @pytest.mark.parametrize("sizes", ["i32 2", '!"a", !"b", !"c"'])
@@ -470,3 +475,13 @@ def test_a_process_that_was_killed_while_idle_is_passed_over() -> None:
         worker.process.kill()
         worker.process.wait()
     launch(_ADD_ONE, 4, 1, ints(4))
+
+
+@pytest.mark.system
+def test_mutated_inputs_give_a_profile_or_a_sentence(tmp_path: Path) -> None:
+    """A few of those of ``python -m benchmarks.fuzz``."""
+    fuzzer, watched = fuzz.Fuzzer(tmp_path, fuzz.FORMATS), fuzz.Watched()
+    with contextlib.closing(watched):
+        found = [fuzzer.attempt(seed, watched) for seed in range(30)]
+    assert not [one for one in found if one.is_failure]
+    assert {one.outcome for one in found} == {"profile", "refused"}

@@ -16,13 +16,13 @@ from crosscast.characterization.instrumentation.accesses import PointerClasses, 
 from crosscast.characterization.instrumentation.dependence_path import Dependences, Path
 from crosscast.characterization.instrumentation.instruction_kinds import kind_of
 from support.interpreter.machine import interpret
+from support.launching import kernels
 
 
-def flattened(source: str) -> ir.Function:
-    """The kernel `k`, with the kinds of its instructions."""
-    kernel = Kernel.from_source(source, "k")
-    module = frontend.load(kernel.program, "k").module
-    function = inline.flatten(module, frontend.find_kernel(kernel.program, "k"))
+def flattened(kernel: Kernel) -> ir.Function:
+    """The kernel, with the kinds of its instructions."""
+    module = frontend.load(kernel.program).module
+    function = inline.flatten(module, frontend.find_kernel(kernel.program, kernel.name))
     for i in function.instructions():
         found = accesses_of(i, module.sizes)
         i.accesses = [access for access in found if address_space(access.pointer_type)]
@@ -81,10 +81,10 @@ class Chains:
             self.chains[i.result] = chain
 
 
-def both(source: str, n: int) -> tuple[Path, tuple[int, int]]:
+def both(kernel: Kernel, n: int) -> tuple[Path, tuple[int, int]]:
     """The path as it is computed, and as a run finds it; chains of blocks are compared here."""
-    function, args = flattened(source), (X.copy(), Y.copy(), NEXT.copy(), np.int32(n))
-    way = interpret(Launch(Kernel.from_source(source, "k"), (1,), (1,), args)).path
+    function, args = flattened(kernel), (X.copy(), Y.copy(), NEXT.copy(), np.int32(n))
+    way = interpret(Launch(kernel, (1,), (1,), args)).path
     chains, path = Chains(function, way), Dependences(function).longest(Counter(way))
     loads = [path.block_loads.get(space, 0) for space in ("global", "local")]
     assert [path.block_instructions, *loads] == chains.in_blocks
@@ -150,24 +150,28 @@ UNEVEN = {
 """Bodies and their `n`; of some, one recurrence takes whatever way the iterations take."""
 
 
-def source_of(body: str) -> str:
-    return f"kernel void k(global float *x, global float *y, global const int *next, int n) {{ {body} }}"
+CASES = {**REGULAR, **UNEVEN}
+KERNELS = kernels(
+    "kernel void k(global float *x, global float *y, global const int *next, int n) {",
+    (body for body, _ in CASES.values()),
+)
 
 
-@pytest.mark.parametrize("name", [*REGULAR, *UNEVEN])
+@pytest.mark.parametrize("name", CASES)
 def test_it_is_that_of_a_run(name: str) -> None:
-    body, n = {**REGULAR, **UNEVEN}[name]
-    found, (instructions, loads) = both(source_of(body), n)
+    body, n = CASES[name]
+    kernel = KERNELS[body]
+    found, (instructions, loads) = both(kernel, n)
     # Where the chain begins depends on which iteration comes first, if they are not alike.
     assert found.instructions == pytest.approx(instructions, abs=6 * (name in UNEVEN))
     assert sum(found.loads.values()) == pytest.approx(loads, abs=2 * (name in UNEVEN))
     args: list[Any] = [X.copy(), Y.copy(), NEXT.copy(), np.int32(n)]
-    path = crosscast.characterize(Kernel.from_source(source_of(body), "k"), 1, 1, args).launch["path"]
+    path = crosscast.characterize(kernel, 1, 1, args).launch["path"]
     assert (path["instructions"], path["loads"]) == (found.instructions, found.loads)
 
 
 def test_long_loops_cost_no_time() -> None:
-    function = flattened(source_of(SUM))
+    function = flattened(KERNELS[SUM])
     once = dict.fromkeys(function.blocks, 1)
     (header,) = (label for label, block in function.blocks.items() if any(block.phis()))
     body = function.blocks[header].terminator.targets[0]
@@ -189,31 +193,6 @@ STEPS = {
     "int i = t; i < t + 50; i++": (False, False),
 }
 """Heads of loops, and whether nvcc and AMD's compiler keep their iterations apart."""
-
-
-def path_of(parameters: str, loop: str, items: int, n: int) -> dict[str, Any]:
-    """The path of a loop in CUDA over arrays `a` and `b`, of which `a` begins with ones."""
-    source = f"""__global__ void k({parameters}, int n) {{
-      int t = threadIdx.x; float s = 0;
-      {loop};
-      b[t] = s;
-    }}"""
-    kernel = Kernel.from_source(source, "k", form="cuda", options=["-O1", "-fno-unroll-loops"])
-    a = np.concatenate([np.ones(64, np.float32), np.zeros(64, np.float32)])
-    args: list[Any] = [a, np.zeros(64, np.float32), np.int32(n)]
-    return dict(crosscast.characterize(kernel, items, items, args).launch["path"])
-
-
-@pytest.mark.parametrize("head", STEPS)
-def test_loads_are_in_turn_in_loops_that_compilers_do_not_unroll(head: str) -> None:
-    path = path_of("const float *a, float *b", f"for ({head}) s += a[i] * s", 8, 64)
-    loads = path["block_loads"]["global"]
-    for name, is_apart in zip(("loads_in_turn", "loads_rolled"), STEPS[head], strict=True):
-        in_turn = path[name].get("global", 0)
-        # Of a loop that tests what it loads, the first load is before it.
-        assert loads - in_turn <= 1 if is_apart else in_turn == 0
-
-
 ALIASED = {
     ("float *a, float *b", "s += a[i * n + t]; a[i * n + t] = s"): True,
     ("const float *a, float *b", "b[i * n + t] = a[i * n + t]"): True,
@@ -222,11 +201,44 @@ ALIASED = {
     ("const float *a, float *b", "s += a[i * n + t]"): False,
 }
 """Parameters and the body of a loop, and whether nvcc keeps loads behind stores of the iteration before."""
+LOOPS: dict[str | tuple[str, str], tuple[str, str]] = {
+    **{head: ("const float *a, float *b", f"for ({head}) s += a[i] * s") for head in STEPS},
+    **{parts: (parts[0], f"for (int i = 0; i < n; i++) {{ {parts[1]}; }}") for parts in ALIASED},
+}
+"""Parameters and the loop of each."""
+OF_LOOPS = "".join(
+    f"""__global__ void k{number}({parameters}, int n) {{
+      int t = threadIdx.x; float s = 0;
+      {loop};
+      b[t] = s;
+    }}
+    """
+    for number, (parameters, loop) in enumerate(LOOPS.values())
+)
+
+
+def path_of(name: str | tuple[str, str], items: int, n: int) -> dict[str, Any]:
+    """The path of a loop in CUDA over arrays `a` and `b`, of which `a` begins with ones."""
+    options = ["-O1", "-fno-unroll-loops"]
+    kernel = Kernel.from_source(OF_LOOPS, f"k{[*LOOPS].index(name)}", form="cuda", options=options)
+    a = np.concatenate([np.ones(64, np.float32), np.zeros(64, np.float32)])
+    args: list[Any] = [a, np.zeros(64, np.float32), np.int32(n)]
+    return dict(crosscast.characterize(kernel, items, items, args).launch["path"])
+
+
+@pytest.mark.parametrize("head", STEPS)
+def test_loads_are_in_turn_in_loops_that_compilers_do_not_unroll(head: str) -> None:
+    path = path_of(head, 8, 64)
+    loads = path["block_loads"]["global"]
+    for name, is_apart in zip(("loads_in_turn", "loads_rolled"), STEPS[head], strict=True):
+        in_turn = path[name].get("global", 0)
+        # Of a loop that tests what it loads, the first load is before it.
+        assert loads - in_turn <= 1 if is_apart else in_turn == 0
 
 
 @pytest.mark.parametrize("parts", ALIASED)
 def test_loads_are_in_turn_in_loops_that_may_store_what_they_load(parts: tuple[str, str]) -> None:
-    path = path_of(parts[0], f"for (int i = 0; i < n; i++) {{ {parts[1]}; }}", 1, 8)
+    path = path_of(parts, 1, 8)
     assert path["block_loads"] == {"global": 8}
     assert path["loads_in_turn"] == ({"global": 8} if ALIASED[parts] else {})
 

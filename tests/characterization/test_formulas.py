@@ -1,18 +1,28 @@
 """Each formula on small counts whose metrics can be worked out by hand.
 
-Operands of instructions, as LLVM prints them.
+Operands of instructions are as LLVM prints them. The cases of ``shared/oracle``, beside the checkout or where
+``CROSSCAST_SHARED`` points, have outputs and all metrics of the published tool.
 """
 
+import csv
 import math
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from crosscast.characterization import metrics as formulas
+from crosscast.characterization import run
 from crosscast.characterization.engine.counts import Counts, Outcomes
 from crosscast.characterization.ir import Instruction
 from crosscast.characterization.metrics import compute_metrics, covering, covering_histogram
-from crosscast.profile import METRICS
+from crosscast.profile import METRICS, Profile
+from support.examples import one_in
+from support.oracle import CASES, ORACLE, needs_oracle, oracle_launch
 
 # -- 90 % coverage
 
@@ -179,3 +189,61 @@ def test_calls_without_a_name_labels_and_constants() -> None:
     assert cast is not None
     assert cast.type == "ptr addrspace(4)"
     assert cast.text == "addrspacecast ptr addrspace(3) @x to ptr addrspace(4)"
+
+
+# -- the published tool
+
+
+@dataclass
+class _Run:
+    profile: Profile
+    expected: dict[str, str]
+    found_outputs: dict[str, npt.NDArray[Any]]
+    expected_outputs: Mapping[str, npt.NDArray[Any]]
+
+
+def _run(case: str, form: str, **options: Any) -> _Run:
+    folder = ORACLE / case
+    outputs = dict(np.load(folder / "outputs.npz"))
+    launch, names = oracle_launch(case, form)
+    profile = run.characterize_launch(launch, options=run.Options(published=True, **options))
+    with (folder / "metrics.csv").open() as file:
+        expected = {row["metric"]: row["count"] for row in csv.DictReader(file)}
+    found = {name: a for name, a in zip(names, launch.args, strict=True) if isinstance(a, np.ndarray)}
+    return _Run(profile, expected, found, outputs)
+
+
+def _same_number(found: float, expected: str) -> bool:
+    """Equal as printed: integers exactly, reals to the 6 or 4 digits that the table gives."""
+    if isinstance(found, int):
+        return str(found) == expected
+    return expected in (f"{found:.6g}", f"{found:.4g}")
+
+
+@needs_oracle
+@pytest.mark.parametrize("threads", one_in(2, [1, 2]))
+@pytest.mark.parametrize("case", CASES)
+def test_bitcode_computes_the_outputs_and_all_published_numbers(case: str, threads: int) -> None:
+    run_ = _run(case, "bitcode", threads=threads)
+    for name, expected in run_.expected_outputs.items():
+        np.testing.assert_array_equal(run_.found_outputs[name], expected)
+    found = {name: value for name, _, value in run_.profile.published}
+    wanted = {name: value for name, value in run_.expected.items() if "PSL" not in name}
+    wrong = {
+        name: (found.get(name), value)
+        for name, value in wanted.items()
+        if name not in found or not _same_number(found[name], value)
+    }
+    assert not wrong
+
+
+@needs_oracle
+@pytest.mark.parametrize("case", CASES)
+def test_source_computes_the_outputs_and_counts_within_two_percent(case: str) -> None:
+    run_ = _run(case, "source")
+    for name, expected in run_.expected_outputs.items():
+        np.testing.assert_array_equal(run_.found_outputs[name], expected)
+    counts = [each for each in run_.profile.published if each[0].startswith(("Total", "Unique", "Work"))]
+    assert len(counts) > 10
+    for name, _, value in counts:
+        assert value == pytest.approx(float(run_.expected[name]), rel=0.02), name

@@ -1,4 +1,7 @@
-"""Every executed instruction has one kind, by operation and type."""
+"""Every executed instruction has one kind, by operation and type.
+
+Operations and bytes of a launch are counted exactly, in cases that are small enough to count by hand.
+"""
 
 from typing import Any
 
@@ -7,27 +10,21 @@ import pytest
 
 import crosscast
 from crosscast import Kernel, Local
+from support.launching import kernels, launch, zeros
 
 ITEMS = 32
-DECLARED = (
+PARAMETERS = (
     "global float *a, global int *b, global double *d, global float4 *v, local float *l, constant float *c"
 )
-
-
-def arguments() -> list[Any]:
-    arrays = [np.ones(ITEMS, dtype) for dtype in ("f4", "i4", "f8")]
-    return [*arrays, np.ones(4 * ITEMS, np.float32), Local(4 * ITEMS), np.ones(ITEMS, np.float32)]
-
-
-def kernel(body: str) -> Kernel:
-    source = f"kernel void k({DECLARED}) {{ size_t i = get_global_id(0); {body} }}"
-    return Kernel.from_source(source, "k", standard="2.0")
+HEAD = f"kernel void k({PARAMETERS}) {{ size_t i = get_global_id(0);"
 
 
 def instructions(body: str) -> dict[str, Any]:
-    found = crosscast.characterize(kernel(body), global_size=ITEMS, local_size=8, args=arguments())
-    counted: dict[str, Any] = found.launch["instructions"]
-    return counted
+    """Those of `ITEMS` work-items."""
+    kernel = KERNELS.get(body) or kernels(HEAD, [body], standard="2.0")[body]
+    args: list[Any] = [np.ones(ITEMS, dtype) for dtype in ("f4", "i4", "f8")]
+    args += [np.ones(4 * ITEMS, np.float32), Local(4 * ITEMS), np.ones(ITEMS, np.float32)]
+    return dict(crosscast.characterize(kernel, ITEMS, 8, args).launch["instructions"])
 
 
 OPERATIONS = [
@@ -80,63 +77,53 @@ OPERATIONS = [
     ("a[i] = b[i];", "conversions", "fp32", 1),
     ("b[i] = convert_int_rte(a[i]);", "conversions", "fp32", 1),
 ]
-SOURCE = "".join(
-    f"kernel void k{number}({DECLARED}) {{ size_t i = get_global_id(0); {body} }}\n"
-    for number, (body, *_) in enumerate(OPERATIONS)
-)
 
 
-@pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row[0])
-def test_an_operation_counts_by_type_once_an_element(row: tuple[str, str, str, int]) -> None:
-    _, group, kind, times = row
-    kernel = Kernel.from_source(SOURCE, f"k{OPERATIONS.index(row)}", standard="2.0")
-    counted = crosscast.characterize(kernel, ITEMS, 8, arguments()).launch["instructions"]
-    assert counted[group][kind] == times * ITEMS
+@pytest.mark.parametrize(("body", "group", "kind", "times"), OPERATIONS)
+def test_an_operation_counts_by_type_once_an_element(body: str, group: str, kind: str, times: int) -> None:
+    assert instructions(body)[group][kind] == times * ITEMS
 
 
 INVARIANT = {"div_by_invariant": 81}
 LOOP = "for (int j = 0; j < 9; j++) { %s }"
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("int x = b[i]; b[i] = 7 / x + 7 % x;", {"div_by_variable": 1}),
-        ("uint x = b[i]; b[i] = 7 / x + 7 / (int)x;", {"div_by_variable": 2}),
-        ("int x = b[i], y = a[i]; b[i] = 7 / x + 8 % x + 7 % y;", {"div_by_variable": 3}),
-        ("int x = b[i], y = 0; " + LOOP % "y += (y + j) / x;" + "b[i] = y;", {"div_by_invariant": 9}),
-        ("int y = 0; " + LOOP % "y += 9 / (j + b[y]);" + "b[i] = y;", {"div_by_variable": 9}),
-        (f"int x = b[i], y = 0; {LOOP % ('x++; ' + LOOP % 'y += (y + j) / x;')} b[i] = y;", INVARIANT),
-        # What is the same each time is computed once.
-        ("int n = b[i], y = 0; " + LOOP % "y += b[(int)get_group_id(0) % n + j];" + "b[i] = y;", {}),
-    ],
-)
+DIVISIONS: list[tuple[str, dict[str, int]]] = [
+    ("int x = b[i]; b[i] = 7 / x + 7 % x;", {"div_by_variable": 1}),
+    ("uint x = b[i]; b[i] = 7 / x + 7 / (int)x;", {"div_by_variable": 2}),
+    ("int x = b[i], y = a[i]; b[i] = 7 / x + 8 % x + 7 % y;", {"div_by_variable": 3}),
+    ("int x = b[i], y = 0; " + LOOP % "y += (y + j) / x;" + "b[i] = y;", {"div_by_invariant": 9}),
+    ("int y = 0; " + LOOP % "y += 9 / (j + b[y]);" + "b[i] = y;", {"div_by_variable": 9}),
+    (f"int x = b[i], y = 0; {LOOP % ('x++; ' + LOOP % 'y += (y + j) / x;')} b[i] = y;", INVARIANT),
+    # What is the same each time is computed once.
+    ("int n = b[i], y = 0; " + LOOP % "y += b[(int)get_group_id(0) % n + j];" + "b[i] = y;", {}),
+]
+
+
+@pytest.mark.parametrize(("body", "expected"), DIVISIONS)
 def test_divisions_are_by_what_the_divisor_is(body: str, expected: dict[str, int]) -> None:
     divisions = {kind: n for kind, n in instructions(body)["int32"].items() if kind.startswith("div")}
     assert divisions == {kind: n * ITEMS for kind, n in expected.items()}
 
 
 X, Y, Z, U = (f"{array}[i]" for array in ("b", "(int)a", "(int)d", "(int)c"))
+FEW = "if (i < 8) b[i] = {};"
+JOINED: list[tuple[str, dict[str, int]]] = [
+    (f"{X} + {Y} + {Z}", {"add": 1, "joined": 1}),
+    (f"{X} - {Y} + {Z} - {U}", {"add": 2, "joined": 1}),
+    (f"({X} & {Y}) | (~{X} & {Z})", {"add": 1, "joined": 3}),
+    (f"{X} ^ {Y} ^ {Z} ^ {U}", {"add": 2, "joined": 1}),
+    (f"({X} ^ {Y}) + {Z}", {"add": 2}),
+    (f"({X} << 3) + {Y}", {"add": 1, "joined": 1}),
+    (f"{X} * {Y} + {Z} + {U}", {"fused": 1, "add": 1}),
+    (f"(b[i + 1] = {X} + {Y}) + {Z}", {"add": 2}),
+]
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (f"{X} + {Y} + {Z}", {"add": 1, "joined": 1}),
-        (f"{X} - {Y} + {Z} - {U}", {"add": 2, "joined": 1}),
-        (f"({X} & {Y}) | (~{X} & {Z})", {"add": 1, "joined": 3}),
-        (f"{X} ^ {Y} ^ {Z} ^ {U}", {"add": 2, "joined": 1}),
-        (f"({X} ^ {Y}) + {Z}", {"add": 2}),
-        (f"({X} << 3) + {Y}", {"add": 1, "joined": 1}),
-        (f"{X} * {Y} + {Z} + {U}", {"fused": 1, "add": 1}),
-        (f"(b[i + 1] = {X} + {Y}) + {Z}", {"add": 2}),
-    ],
-)
+@pytest.mark.parametrize(("value", "expected"), JOINED)
 def test_what_one_instruction_does_with_the_next_is_joined(value: str, expected: dict[str, int]) -> None:
-    found = instructions(f"if (i < 8) b[i] = {value};")["int32"]
-    assert {kind: n for kind, n in found.items() if kind != "compare"} == {
-        kind: n * 8 for kind, n in expected.items()
-    }
+    found = instructions(FEW.format(value))["int32"]
+    assert {kind: n // 8 for kind, n in found.items() if kind != "compare"} == expected
 
 
 def test_loads_and_stores_are_by_space_and_width() -> None:
@@ -153,20 +140,20 @@ def test_private_arrays_are_a_space_of_their_own() -> None:
     assert found["loads"]["private"] == {"4": ITEMS}
 
 
-@pytest.mark.parametrize(
-    ("statement", "kind"),
-    [
-        ("atomic_add(&b[7], i);", "global_uniform"),
-        ("atomic_add(&b[get_group_id(0)], i);", "global_uniform"),
-        ("for (int j = 0; j < 2; j++) atomic_max(&b[j], i);", "global_uniform"),
-        ("atomic_add(&b[i & 1], 1);", "global"),
-        ("atomic_add(&b[b[i]], 1);", "global"),  # Though all are 1
-        ("atomic_add((local int *)l, 1);", "local"),
-        ("atomic_xchg(&a[0], 1.0f);", "global_fp"),
-        ("atomic_cmpxchg(&b[i], 1, 2);", "global_compare"),
-        ("atomic_cmpxchg(&b[i], 7, 2);", "global"),  # Fails, and is not repeated
-    ],
-)
+ATOMICS = [
+    ("atomic_add(&b[7], i);", "global_uniform"),
+    ("atomic_add(&b[get_group_id(0)], i);", "global_uniform"),
+    ("for (int j = 0; j < 2; j++) atomic_max(&b[j], i);", "global_uniform"),
+    ("atomic_add(&b[i & 1], 1);", "global"),
+    ("atomic_add(&b[b[i]], 1);", "global"),  # Though all are 1
+    ("atomic_add((local int *)l, 1);", "local"),
+    ("atomic_xchg(&a[0], 1.0f);", "global_fp"),
+    ("atomic_cmpxchg(&b[i], 1, 2);", "global_compare"),
+    ("atomic_cmpxchg(&b[i], 7, 2);", "global"),  # Fails, and is not repeated
+]
+
+
+@pytest.mark.parametrize(("statement", "kind"), ATOMICS)
 def test_atomics_on_integers_at_an_address_of_a_group_are_counted_apart(statement: str, kind: str) -> None:
     found = instructions(statement)
     assert set(found["atomics"]) == {kind}
@@ -188,15 +175,15 @@ def test_integers_that_serve_addresses_and_loops_alone_are_indexing() -> None:
     assert found["branches"].get("conditional", 0) == 0
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "a[b[i] ^ 5] = 1;",  # Computed from what was loaded
-        "b[i] = (int)i ^ 5;",
-        "a[i] = (float)((int)i ^ 5);",
-        "if (((int)i ^ 5) > 7) a[i] = 1;",  # Decides which way is taken, not how often
-    ],
+OF_VALUES = (
+    "a[b[i] ^ 5] = 1;",  # Computed from what was loaded
+    "b[i] = (int)i ^ 5;",
+    "a[i] = (float)((int)i ^ 5);",
+    "if (((int)i ^ 5) > 7) a[i] = 1;",  # Decides which way is taken, not how often
 )
+
+
+@pytest.mark.parametrize("body", OF_VALUES)
 def test_integers_that_serve_anything_else_are_operations(body: str) -> None:
     assert instructions(body)["int32"]["add"] >= ITEMS
 
@@ -208,6 +195,11 @@ def test_addresses_stay_indexing_where_their_index_is_also_a_value() -> None:
     assert valued["int32"] == {"add": 8 * ITEMS}
     assert alone["indexing"]["int32"].pop("add") == 8 * ITEMS
     assert valued["indexing"] == alone["indexing"]
+
+
+_BODIES = [*OF_VALUES, *(FEW.format(value) for value, _ in JOINED)]
+_BODIES += [row[0] for row in OPERATIONS] + [row[0] for row in DIVISIONS] + [row[0] for row in ATOMICS]
+KERNELS = kernels(HEAD, _BODIES, standard="2.0")
 
 
 FAST = """__global__ void k(float *a) {
@@ -233,3 +225,54 @@ def test_options_choose_functions_that_approximate(option: str, fast: set[str]) 
     counted = crosscast.characterize(launch).launch["instructions"]["fp32"]
     expected = {f"native_{name}" for name in fast} | (ACCURATE - fast)
     assert counted.keys() - {"add", "mul", "fused"} == expected
+
+
+# -- operations and bytes, by hand
+
+WORK: list[tuple[str, str, dict[str, int]]] = [
+    ("a[i] = a[i] - 3;", "float", {"flops_single": 1, "global_bytes": 8}),
+    ("a[i] = 3 / a[i];", "float", {"flops_single": 1, "global_bytes": 8}),
+    ("a[i] = a[i] * a[i] + 2;", "float", {"flops_single": 2, "global_bytes": 8}),
+    ("a[i] = fma(a[i], 2.0f, 3.0f);", "float", {"flops_single": 2, "global_bytes": 8}),
+    ("a[i] = -a[i];", "float", {"global_bytes": 8}),
+    ("a[i] = exp(a[i]);", "float", {"function_elements": 1, "global_bytes": 8}),
+    ("a[i] = a[i] + a[i];", "float4", {"flops_single": 4, "global_bytes": 32}),
+    ("a[i] = a[i] * 2;", "double", {"flops_double": 1, "global_bytes": 16}),
+    ("a[i] = 3 * a[i] + 1;", "int", {"global_bytes": 8}),
+    ("atomic_add(a, 1);", "int", {"global_bytes": 8}),
+    (
+        "local float t[16]; t[get_local_id(0)] = c[i % 4]; barrier(1); a[i] = t[15 - get_local_id(0)];",
+        "float",
+        {"global_bytes": 4, "constant_bytes": 4, "local_bytes": 8},
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "type_", "each"), WORK)
+def test_operations_and_bytes_of_a_work_item(body: str, type_: str, each: dict[str, int]) -> None:
+    source = f"kernel void k(global {type_} *a, constant float *c) {{ size_t i = get_global_id(0); {body} }}"
+    dtype = {"double": np.float64, "int": np.int32}.get(type_, np.float32)
+    found = launch(source, ITEMS, 16, np.ones((ITEMS, 4), dtype), np.ones(4, np.float32))
+    counted = dict(found.launch["work"])
+    assert sum(counted.pop("instructions").values()) == found.metrics["total_instruction_count"]
+    assert counted == {name: ITEMS * count for name, count in each.items()}
+
+
+def test_a_collective_ends_no_piece() -> None:
+    source = "kernel void k(global int *o) { o[get_global_id(0)] = work_group_reduce_add(2); }"
+    found = launch(source, 8, 4, zeros(8), standard="2.0").metrics
+    assert found["total_barriers_hit"] == 0
+    assert found["min_itb"] == found["max_itb"] == found["max_ipt"]
+
+
+def test_a_crowded_loop_is_counted_exactly() -> None:
+    source = """kernel void k(global int *o, int n) {
+      int s = 0;
+      for (int i = 0; i < n; i++) s ^= s * 3 + i;
+      o[0] = s;
+    }"""
+    few, many, more = (
+        launch(source, 2, 1, zeros(1), np.int32(n)).metrics["total_instruction_count"] or 0
+        for n in (10, 110, 3_000_010)
+    )
+    assert more == few + (many - few) * 30_000

@@ -1,16 +1,22 @@
-"""What OpenCL C and LLVM IR can say and `test_sub_groups` cannot interpret, run end to end."""
+"""What OpenCL C and LLVM IR can say and `test_sub_groups` cannot interpret, run end to end.
+
+Much was refused or wrong once, as in kernels of public collections.
+"""
+
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 import crosscast
 from crosscast.characterization import frontend, toolchain
-from crosscast.errors import UnsupportedError
+from crosscast.errors import KernelFault, KernelTimeout, LaunchError, UnsupportedError
 from crosscast.kernel import Image, Kernel, Program, Sampler
 from support.examples import one_in
 from support.launching import LEVELS, ints, launch, zeros
 from support.refusals import refusals
 
+every_level = pytest.mark.parametrize("level", one_in(3, LEVELS))
 unoptimized_too = pytest.mark.parametrize("level", one_in(2, LEVELS[:2]))
 later = pytest.mark.parametrize("standard", ["2.0", "3.0"])
 
@@ -166,21 +172,166 @@ def test_constructs_that_are_left_out_are_refused_by_line(what: str, line: int, 
         launch(source, 1, 1, *args, standard="2.0")
 
 
-@pytest.mark.parametrize("name", ["r", "x0", "wi0", "row0", "ok", "loopx0", "c0"])
-def test_arguments_may_have_any_name(name: str) -> None:
-    source = f"""kernel void k(global int *o, global const int *{name}, int n) {{
+def test_arguments_may_have_any_name() -> None:
+    names = ("r", "x0", "wi0", "row0", "ok", "loopx0", "c0")
+    parameters = "".join(f", global const int *{name}" for name in names)
+    source = f"""kernel void k(global int *o{parameters}, int n) {{
       int i = get_global_id(0);
-      for (int j = 0; j < n; j++) o[i] += {name}[i * n + j];
+      for (int j = 0; j < n; j++) o[i] += {" + ".join(f"{name}[i * n + j]" for name in names)};
     }}"""
     out = zeros(8)
-    launch(source, 8, 4, out, ints(64), np.int32(8))
-    np.testing.assert_array_equal(out, ints(64).reshape(8, 8).sum(axis=1))
+    launch(source, 8, 4, out, *(ints(64) for _ in names), np.int32(8))
+    np.testing.assert_array_equal(out, len(names) * ints(64).reshape(8, 8).sum(axis=1))
 
 
-@pytest.mark.parametrize("width", ["", "3", "16"])
-def test_a_parameter_of_a_typedef_has_the_type_that_it_stands_for(width: str) -> None:
-    source = f"""typedef float{width} a; typedef a b; typedef ulong{width} c;
-    typedef struct {{ float re; }} d;
-    kernel void k(global b *p, b v, global c *q, c w, global d *s) {{}}"""
+def test_a_parameter_of_a_typedef_has_the_type_that_it_stands_for() -> None:
+    source = """typedef float a; typedef a b; typedef float3 e; typedef ulong16 c;
+    typedef struct { float re; } d;
+    kernel void k(global b *p, b v, global e *r, global c *q, c w, global d *s) {}"""
     found = [each.type_name for each in frontend.parameters(Program(source.encode()), "k")]
-    assert found == [f"float{width}*", f"float{width}", f"ulong{width}*", f"ulong{width}", "d*"]
+    assert found == ["float*", "float", "float3*", "ulong16*", "ulong16", "d*"]
+
+
+def test_what_drivers_only_warn_of_is_no_error() -> None:
+    source = """kernel void k(global float2 *x, global int *o) {
+      global float4 *wide = x;
+      int at = &o[3];
+      o[get_global_id(0)] = wide[0].w + 0 * at;
+    }"""
+    out = zeros(2)
+    launch(source, 2, 1, np.arange(4, dtype=np.float32), out)
+    assert out.tolist() == [3, 3]
+
+
+# -- loops and barriers
+
+
+@every_level
+@refusals("body")
+def test_an_endless_loop_ends_at_the_time_limit(level: str, body: str) -> None:
+    source = f"kernel void k(global int *a) {{ {body} }}"
+    with pytest.raises(KernelTimeout, match=r"0.5 s \(the time limit\)"):
+        launch(source, 8, 4, zeros(8), options=[level], timeout_s=0.5, threads=2)
+
+
+_NEVER = "for (int i = 0; i < 2 + l; i++) { t[l] += i; if (l >= get_local_size(0)) barrier(1); }"
+_LEAVE = "for (int i = 0; i < 9; i++) { if (i == 1 && (l == 0 || l == 1)) break; barrier(1); t[l] = i + 7; }"
+_FIRST_GROUP = "if (get_global_id(0) < 2) { barrier(1); t[l] = 9; }"
+
+
+@every_level
+@pytest.mark.parametrize(
+    ("body", "local_size", "expected"),
+    [
+        (_NEVER, (4, 1), [1, 4, 8, 13, 5, 8, 12, 17]),
+        (_LEAVE, (2, 1), [7] * 8),
+        (_FIRST_GROUP, (2, 1), [9, 9, 2, 3, 4, 5, 6, 7]),
+        # In work-groups of another shape only some of the work-items reach the barrier.
+        (_NEVER, (2, 2), None),
+        (_LEAVE, (4, 1), None),
+        (_FIRST_GROUP, (4, 1), None),
+    ],
+)
+def test_a_barrier_may_depend_on_what_is_the_same_in_the_group(
+    level: str, body: str, local_size: tuple[int, int], expected: list[int] | None
+) -> None:
+    source = f"""kernel void k(global int *o) {{
+      local int t[4];
+      int g = get_global_id(0) + get_global_id(1) * get_global_size(0);
+      int l = get_local_id(0) + get_local_id(1) * get_local_size(0);
+      t[l] = g;
+      {body}
+      o[g] = t[l];
+    }}"""
+    out = zeros(8)
+    fault = pytest.raises(KernelFault, match="not reached by all") if expected is None else nullcontext()
+    with fault:
+        launch(source, (8 // local_size[1], local_size[1]), local_size, out, options=[level])
+        assert out.tolist() == expected
+
+
+@pytest.mark.parametrize("size", [0, 4])
+def test_a_buffer_may_be_empty_if_the_kernel_does_not_use_it(size: int) -> None:
+    out, p = zeros(1), zeros(size)
+    launch("kernel void k(global int *o, global int *p) { o[0] = 3; }", 1, 1, out, p)
+    assert out[0] == 3
+    if not size:
+        with pytest.raises(LaunchError, match=r"argument 1 .* at least one element, as the kernel accesses"):
+            launch("kernel void k(global int *o, global int *p) { o[0] = p[0]; }", 1, 1, out, p)
+
+
+# -- IR that nobody compiled
+
+_IR = """target datalayout = "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256"
+target triple = "spir64-unknown-unknown"
+%s
+"""
+_CALLS = """
+define i32 @twice(i32 %x) noinline {
+  %add = add i32 %x, %x
+  ret i32 %add
+}
+define spir_kernel void @k(ptr addrspace(1) %out) {
+  %add.i1 = call i32 @twice(i32 3)
+  %add.i2 = call i32 @twice(i32 %add.i1)
+  store i32 %add.i2, ptr addrspace(1) %out
+  ret void
+}"""
+_DOTS = """
+define spir_kernel void @k(ptr addrspace(1) %o) {
+  %1 = call i32 @f(i32 4)
+  %.1 = mul i32 %1, 10
+  %2 = add i32 %.1, %1
+  store i32 %2, ptr addrspace(1) %o
+  ret void
+}
+define i32 @f(i32 %x) {
+  %1 = add i32 %x, 1
+  ret i32 %1
+}"""
+_STUB = """
+define spir_kernel void @k(ptr addrspace(1) %o) {
+  call spir_func void @__clang_ocl_kern_imp_k(ptr addrspace(1) %o)
+  ret void
+}
+define internal spir_func void @__clang_ocl_kern_imp_k(ptr addrspace(1) %o) {
+  store i32 7, ptr addrspace(1) %o, align 4
+  ret void
+}"""
+_MARKERS = """
+declare void @llvm.lifetime.start.p0(ptr)
+declare void @llvm.lifetime.end.p0(ptr)
+define spir_kernel void @k(ptr addrspace(1) %o) {
+  %p = alloca i32, align 4
+  call void @llvm.lifetime.start.p0(ptr %p)
+  store i32 7, ptr %p, align 4
+  %v = load i32, ptr %p, align 4
+  call void @llvm.lifetime.end.p0(ptr %p)
+  store i32 %v, ptr addrspace(1) %o, align 4
+  ret void
+}"""
+_NUMBERS = """
+@0 = addrspace(2) constant i32 7
+@1 = addrspace(2) constant i32 9
+define spir_func i32 @2(ptr addrspace(2) %x) {
+  %v = load i32, ptr addrspace(2) %x
+  ret i32 %v
+}
+define spir_kernel void @k(ptr addrspace(1) %o) {
+  %a = call spir_func i32 @2(ptr addrspace(2) @0)
+  %b = call spir_func i32 @2(ptr addrspace(2) @1)
+  %s = sub i32 %b, %a
+  store i32 %s, ptr addrspace(1) %o
+  ret void
+}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "instructions"),
+    [(_CALLS, 12, 8), (_DOTS, 55, 7), (_STUB, 7, 2), (_NUMBERS, 2, 9), (_MARKERS, 7, 5)],
+    ids=["names of inlined copies", "a dot and a number", "a stub", "globals by number", "markers"],
+)
+def test_names_in_ir_are_those_that_llvm_gives(text: str, left: int, instructions: int) -> None:
+    out = zeros(1)
+    profile = crosscast.characterize(Kernel.from_ir(_IR % text, "k"), 1, 1, [out])
+    assert (out[0], profile.metrics["total_instruction_count"]) == (left, instructions)

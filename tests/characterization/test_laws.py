@@ -3,11 +3,9 @@
 import functools
 import itertools
 import json
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -18,16 +16,16 @@ import crosscast
 from crosscast.characterization import run
 from crosscast.characterization.engine import child
 from crosscast.characterization.engine.arguments import shared_empty
-from crosscast.characterization.engine.counts import Counts, Outcomes
 from crosscast.characterization.engine.layout import CLASSES
-from crosscast.characterization.metrics import compute_metrics, instruction_mix, windows
+from crosscast.characterization.metrics import instruction_mix
 from crosscast.data.profiles import read_parquet, write_parquet
 from crosscast.kernel import Kernel, Launch
 from crosscast.results import to_json
 from support import random_kernels
 from support.examples import examples, one_in
-from support.launching import ints, launch, local_ints, zeros
+from support.launching import ints, kernels, launch, local_ints, zeros
 from support.random_kernels import RandomKernel
+from support.sub_group_kernels import CASES
 
 _few = settings(examples(8, fast=3), derandomize=True, database=None)
 _seeds = st.integers(0, 11)  # few, so that most examples of most laws are the same ones
@@ -36,91 +34,39 @@ Metrics = Mapping[str, Any]
 
 
 @functools.cache
-def _plain(seed: int) -> tuple[Metrics, Counts]:
-    """What a random kernel gives on one thread."""
+def _plain(seed: int) -> Metrics:
+    """What a random kernel gives."""
     return _run(random_kernels.make(seed))
 
 
-def _run(random_kernel: RandomKernel, threads: int = 1, **options: Any) -> tuple[Metrics, Counts]:
-    """Metrics of a random kernel, and the counts that they were computed from."""
-    kernel = Kernel.from_source(random_kernel.source, "k", standard=random_kernel.standard)
-    data, output, n = random_kernel.inputs()
-    given_ = Launch(kernel, random_kernel.global_size, random_kernel.local_size, (data, output, n))
-    with patch.object(run, "compute_metrics", wraps=compute_metrics) as compute:
-        profile = run.characterize_launch(given_, options=run.Options(threads=threads, **options))
-    return profile.metrics, compute.call_args.args[0]
-
-
-@_few
-@given(_seeds)
-def test_metrics_keep_their_bounds(seed: int) -> None:
-    metrics, _ = _plain(seed)
-    reads, writes = metrics["total_reads"], metrics["total_writes"]
-    footprint = metrics["total_memory_footprint"]
-    assert metrics["footprint_90"] <= footprint <= reads + writes
-    assert metrics["unique_reads"] <= min(footprint, reads)
-    assert metrics["unique_writes"] <= min(footprint, writes)
-    assert footprint <= metrics["unique_reads"] + metrics["unique_writes"]
-    assert 0 <= metrics["yokota_branch_entropy"] <= 1
-    assert 0 <= metrics["average_linear_branch_entropy"] <= 1
-    assert metrics["branches_90"] <= metrics["unique_branches"]
-    entropies = [metrics["global_memory_address_entropy"]]
-    entropies += [metrics[f"local_memory_address_entropy_{n}"] for n in range(1, 11)]
-    assert all(skipped <= entropy + 1e-12 for entropy, skipped in itertools.pairwise(entropies))
-    assert 2 ** entropies[0] <= footprint * (1 + 1e-12)
-    for piece in ("itb", "ipt"):
-        values = [metrics[f"{which}_{piece}"] for which in ("min", "median", "max")]
-        assert values == sorted(values)
-
-
-@_few
-@given(_seeds)
-def test_instructions_add_up_however_they_are_split(seed: int) -> None:
-    _, counts = _plain(seed)
-    total = sum(counts.opcodes.values())
-    assert total == sum(counts.widths.values()) == sum(counts.kinds.values())
-    assert total == sum(instructions * items for instructions, items in counts.totals.items())
-    assert total == sum(n * pieces for n, pieces in counts.pieces.items()) + counts.barriers
-    assert sum(counts.pieces.values()) == sum(counts.totals.values()) + counts.barriers
-    for histogram in counts.addresses:
-        assert counts.accesses == sum(accesses * addresses for accesses, addresses in histogram.items())
-
-
-@_few
-@given(_seeds, st.integers(1, 3))
-def test_outcomes_of_branches_are_those_of_their_histories(seed: int, threads: int) -> None:
-    _, counts = _run(random_kernels.make(seed), threads, published=True)
-    # Beside those of branches there are the histories that branches on one line share.
-    for branch, executions in counts.branch_executions.items():
-        assert sum(counts.histories[branch].values()) == executions
-    for branch, history in counts.histories.items():
-        followed = {sequence: n for sequence, n in history.items() if sequence >> 17}
-        pairs = {sequence >> 1 for sequence in followed}
-        rarer = sum(min(followed.get(2 * k, 0), followed.get(2 * k + 1, 0)) for k in pairs)
-        patterns = Counter(windows(history).values())
-        assert counts.outcomes[branch] == Outcomes(rarer, sum(followed.values()), patterns)
-
-
-@_few
-@given(_seeds, st.integers(2, 5))
-def test_threads_change_nothing(seed: int, threads: int) -> None:
-    assert _run(random_kernels.make(seed), threads)[0] == _plain(seed)[0]
+def _run(made: RandomKernel, **options: Any) -> Metrics:
+    kernel = Kernel.from_source(made.source, "k", standard=made.standard)
+    given_ = Launch(kernel, made.global_size, made.local_size, made.inputs())
+    return run.characterize_launch(given_, options=run.Options(threads=1, **options)).metrics
 
 
 @_few
 @given(_seeds)
 def test_checks_and_more_numbers_change_nothing(seed: int) -> None:
-    random_kernel, plain = random_kernels.make(seed), _plain(seed)[0]
-    assert _run(random_kernel, check_bounds=True)[0] == plain
-    assert _run(random_kernel, published=True)[0] == plain
+    random_kernel, plain = random_kernels.make(seed), _plain(seed)
+    assert _run(random_kernel, check_bounds=True) == plain
+    assert _run(random_kernel, published=True) == plain
+
+
+def test_checks_change_nothing_where_structures_are_passed_by_value() -> None:
+    found = [
+        run.characterize_launch(CASES["structure by value"].launch(), options=run.Options(check_bounds=check))
+        for check in (False, True, False)
+    ]
+    assert found[0].metrics == found[1].metrics == found[2].metrics
 
 
 @_few
 @given(_seeds)
 def test_a_profile_has_the_same_bytes_each_time(seed: int) -> None:
-    first = json.dumps(_plain(seed)[0])
+    first = json.dumps(_plain(seed))
     run._build.cache_clear()
-    assert json.dumps(_run(random_kernels.make(seed))[0]) == first
+    assert json.dumps(_run(random_kernels.make(seed))) == first
 
 
 @pytest.mark.parametrize(
@@ -187,42 +133,6 @@ def test_where_buffers_stand_changes_nothing(padding: int, shift: int, shared: b
     assert profiles[0] == profiles[1]
 
 
-# -- halves
-
-_HALVES = """kernel void k(global int *o, global const int *a) {
-  local int t[8];
-  int g = get_global_id(0), l = get_local_id(0), s = 0;
-  t[l] = a[g];
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int i = 0; i < a[g] % 11; i++) s += t[(l + i) % 8] * i;
-  o[g] = s;
-}"""
-_SUMS = (
-    *("total_instruction_count", "work_items", "work_groups", "total_barriers_hit", "total_reads"),
-    *("total_writes", "global_accesses", "local_accesses", "unique_writes"),
-)
-
-
-@_few
-@given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 2**32 - 1))
-def test_two_launches_of_half_the_work_groups_add_up(first: int, second: int, seed: int) -> None:
-    groups = first + second
-    data = np.random.default_rng(seed).integers(0, 100, 8 * groups).astype(np.int32)
-    whole, parts = zeros(8 * groups), zeros(8 * groups)
-    kernel = Kernel.from_source(_HALVES, "k")
-    both: Metrics = crosscast.characterize(kernel, 8 * groups, 8, [whole, data]).metrics
-    halves: list[Metrics] = [
-        crosscast.characterize(kernel, 8 * n, 8, [parts, data], global_offset=8 * start).metrics
-        for start, n in ((0, first), (first, second))
-    ]
-    np.testing.assert_array_equal(whole, parts)
-    for name in _SUMS:
-        own = 8 if name == "unique_writes" else 0  # the local addresses, which are the same each time
-        assert both[name] == sum(half[name] for half in halves) - own, name
-    assert both["max_ipt"] == max(half["max_ipt"] for half in halves)
-    assert both["min_itb"] == min(half["min_itb"] for half in halves)
-
-
 def test_as_many_threads_as_are_allowed_tell_how_far_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     source = """kernel void k(global uint *a, uint n) {
       uint i = get_global_id(0), s = 0;
@@ -263,35 +173,35 @@ def test_what_a_group_does_in_its_local_memory_does_not_keep_groups_on_one_threa
     assert np.array_equal(one, two)
 
 
-def counts(body: str, level: str = "-Oz") -> dict[str, int]:
-    """Instructions by class of one work-item that runs a kernel of one statement or several."""
-    parameters = "global int *i, global float *f, global float4 *v, local int *l"
+CLASS_HEAD = "kernel void k(global int *i, global float *f, global float4 *v, local int *l) {"
+OF_CLASSES: list[tuple[str, dict[str, int]]] = [
+    ("", {"control": 1}),
+    # A load, what the statement does, a store, and the return.
+    ("i[0] = i[0] + 3;", {"alu": 1, "mem": 2, "control": 1}),
+    ("i[0] = i[0] ^ 3;", {"alu": 1, "mem": 2, "control": 1}),
+    ("i[0] = i[0] << 3;", {"shift": 1, "mem": 2, "control": 1}),
+    ("i[0] = i[0] * 7;", {"shift": 1, "mem": 2, "control": 1}),
+    ("f[0] = f[0] + 3;", {"fp": 1, "mem": 2, "control": 1}),
+    ("f[0] = i[0];", {"fp": 1, "mem": 2, "control": 1}),
+    ("f[0] = sqrt(f[0]);", {"fp": 1, "mem": 2, "control": 1}),
+    ("v[0] = v[0] + v[0];", {"sse": 1, "mem": 2, "control": 1}),
+    ("v[0] = sqrt(v[0]);", {"sse": 1, "mem": 2, "control": 1}),
+    ("i[0] = clz(i[0]);", {"alu": 1, "mem": 2, "control": 1}),
+    ("atomic_add(i, 5);", {"mem": 1, "control": 1}),
+    ("barrier(CLK_LOCAL_MEM_FENCE);", {"control": 2}),
+]
+CLASS_KERNELS = kernels(CLASS_HEAD, [body for body, _ in OF_CLASSES])
+
+
+def counts(kernel: Kernel) -> dict[str, int]:
+    """Instructions by class of one work-item."""
     arrays = (ints(64), zeros(64, np.float32), zeros((64, 4), np.float32), local_ints(64))
-    source = f"kernel void k({parameters}) {{ {body} }}"
-    return dict(launch(source, 1, 1, *arrays, options=[level]).instructions)
+    return dict(crosscast.characterize(kernel, 1, 1, arrays).instructions)
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("", {"control": 1}),
-        # A load, what the statement does, a store, and the return.
-        ("i[0] = i[0] + 3;", {"alu": 1, "mem": 2, "control": 1}),
-        ("i[0] = i[0] ^ 3;", {"alu": 1, "mem": 2, "control": 1}),
-        ("i[0] = i[0] << 3;", {"shift": 1, "mem": 2, "control": 1}),
-        ("i[0] = i[0] * 7;", {"shift": 1, "mem": 2, "control": 1}),
-        ("f[0] = f[0] + 3;", {"fp": 1, "mem": 2, "control": 1}),
-        ("f[0] = i[0];", {"fp": 1, "mem": 2, "control": 1}),
-        ("f[0] = sqrt(f[0]);", {"fp": 1, "mem": 2, "control": 1}),
-        ("v[0] = v[0] + v[0];", {"sse": 1, "mem": 2, "control": 1}),
-        ("v[0] = sqrt(v[0]);", {"sse": 1, "mem": 2, "control": 1}),
-        ("i[0] = clz(i[0]);", {"alu": 1, "mem": 2, "control": 1}),
-        ("atomic_add(i, 5);", {"mem": 1, "control": 1}),
-        ("barrier(CLK_LOCAL_MEM_FENCE);", {"control": 2}),
-    ],
-)
+@pytest.mark.parametrize(("body", "expected"), OF_CLASSES)
 def test_an_instruction_is_in_the_class_of_what_it_does(body: str, expected: dict[str, int]) -> None:
-    assert counts(body) == expected
+    assert counts(CLASS_KERNELS[body]) == expected
 
 
 def test_a_copy_of_memory_and_the_stack_have_classes_of_their_own() -> None:
@@ -300,7 +210,8 @@ def test_a_copy_of_memory_and_the_stack_have_classes_of_their_own() -> None:
     )
     assert launch(large, 1, 1, zeros(100), zeros(100)).instructions == {"string": 1, "control": 1}
     # Two of the kernel's own; the parameters have theirs too.
-    assert counts("int a = i[0]; i[0] = a;", level="-O0")["stack"] == 5
+    (kernel,) = kernels(CLASS_HEAD, ["int a = i[0]; i[0] = a;"], options=["-O0"]).values()
+    assert counts(kernel)["stack"] == 5
 
 
 def test_the_mix_is_of_all_launches_together_if_they_counted_classes(make_profile: Any) -> None:

@@ -124,6 +124,14 @@ _ADDRESSES = ("addresses", "free", "ids", "indexing")
 _INSTRUCTIONS = ("instructions_without_phi", "sub_group_instructions_without_phi")
 
 
+_OF_INSTRUCTIONS = {
+    *("opcode", "total_instruction_count", "min_itb", "max_itb", "median_itb", "min_ipt", "max_ipt"),
+    *("median_ipt", "barriers_per_instruction", "load_imbalance", "mean_simd_width", "sd_simd_width"),
+    "instructions_per_operand",
+}
+"""Metrics that follow from the number of instructions, which may be a few more or fewer."""
+
+
 def _counts(profile: Profile) -> dict[str, Any]:
     """Counts that are the kernel's, whatever its language."""
     launch = profile.launch
@@ -140,38 +148,24 @@ def _counts(profile: Profile) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", sorted(_KERNELS.keys() - {"waves"}))  # A constant of CUDA may be set
-def test_what_a_kernel_does_is_not_a_matter_of_language(name: str) -> None:
-    launches = [_launch(name, "opencl-c"), _launch(name, "cuda")]
-    options = run.Options(optimize=True, host_time=False)
-    opencl, cuda = (run.characterize_launch(launch, options=options) for launch in launches)
-    np.testing.assert_array_equal(launches[0].args[1], launches[1].args[1])
-    assert _counts(opencl) == _counts(cuda)
-    for group, key, most in (("geometry", "registers", 4), ("path", "instructions", 3)):
-        assert opencl.launch[group][key] == pytest.approx(cuda.launch[group][key], abs=most)
+# The table of `waves` may be set in CUDA, which compilers do not fold then.
+_CASES = [(name, language) for name in _KERNELS for language in ("clc++2021", "cuda", "hip")]
+_CASES = [each for each in _CASES if each not in (("waves", "cuda"), ("waves", "hip"))]
 
 
-_MAY_DIFFER = {
-    # Of instructions, which may be 3 % more or fewer, and what follows from them
-    *("opcode", "total_instruction_count", "min_itb", "max_itb", "median_itb", "min_ipt", "max_ipt"),
-    *("median_ipt", "barriers_per_instruction", "load_imbalance"),
-}
-_UNOPTIMIZED = ("waves", "tile", "sum", "histogram", "escape")
-
-
-@pytest.mark.parametrize(("name", "language"), one_in(4, product(_UNOPTIMIZED, ["cuda", "hip", "clc++2021"])))
-def test_the_metrics_are_those_of_opencl(name: str, language: str) -> None:
+@pytest.mark.parametrize(("name", "language"), one_in(2, _CASES))
+def test_what_a_kernel_does_is_not_a_matter_of_language(name: str, language: str) -> None:
     is_cpp = language.startswith("clc")
-    other = ("opencl-c", language, ()) if is_cpp else (language, "", ("-Oz",))
-    launches = [_launch(name, "opencl-c"), _launch(name, *other)]
-    expected, found = (characterize(launch).metrics for launch in launches)
-    outputs = [np.asarray(launch.args[1]) for launch in launches]
-    np.testing.assert_allclose(outputs[1], outputs[0], rtol=1e-6)
-    for metric in (metric.name for metric in METRICS):
-        if metric not in _MAY_DIFFER:
-            assert found[metric] == expected[metric], metric
-    for metric in ("total_instruction_count", "median_ipt", "max_itb"):
-        assert found[metric] == pytest.approx(expected[metric], rel=0.03), metric
+    launches = [_launch(name, "opencl-c"), _launch(name, "opencl-c" if is_cpp else language, language)]
+    options = run.Options(optimize=True, host_time=False)
+    opencl, other = (run.characterize_launch(launch, options=options) for launch in launches)
+    np.testing.assert_array_equal(launches[0].args[1], launches[1].args[1])
+    assert _counts(opencl) == _counts(other)
+    for metric in METRICS:
+        if metric.name not in _OF_INSTRUCTIONS:
+            assert other.metrics[metric.name] == opencl.metrics[metric.name], metric.name
+    for group, key, most in (("geometry", "registers", 4), ("path", "instructions", 3)):
+        assert opencl.launch[group][key] == pytest.approx(other.launch[group][key], abs=most)
 
 
 def test_cpp_for_opencl_has_templates_and_references() -> None:

@@ -17,6 +17,7 @@ from crosscast.characterization import characterize, ir
 from crosscast.characterization.instrumentation.vector_accesses import merge_accesses
 from crosscast.characterization.run import Options, characterize_launch
 from crosscast.kernel import Kernel, Launch
+from support.launching import kernels
 
 ITEMS = 64
 STRUCTURES = """
@@ -82,29 +83,32 @@ KERNELS: dict[str, tuple[str, ...]] = {
 }
 
 
-OF_COMPONENTS = "{0} v = a[i]; v.x *= 2; v.y *= 2; v.z *= 2; v.w *= 2; b[i] = v;"
-BODIES = [row[:2] for row in KERNELS.values()]
-BODIES += [(type_, OF_COMPONENTS.format(type_)) for type_ in ("Plain", "float4")]
-SOURCE = STRUCTURES + "".join(
-    f"""__global__ void k{number}(void *p, void *q) {{
-      {type_} *a = ({type_} *)p, *b = ({type_} *)q; int i = threadIdx.x;
-      {body}
-    }}"""
-    for number, (type_, body) in enumerate(BODIES)
+def typed(type_: str, body: str) -> str:
+    return f"{type_} *a = ({type_} *)p, *b = ({type_} *)q; {body}"
+
+
+OF_COMPONENTS = [
+    typed(type_, f"{type_} v = a[i]; v.x *= 2; v.y *= 2; v.z *= 2; v.w *= 2; b[i] = v;")
+    for type_ in ("Plain", "float4")
+]
+OF_TYPES = kernels(
+    "__global__ void k(void *p, void *q) { int i = threadIdx.x;",
+    [*(typed(*row[:2]) for row in KERNELS.values()), *OF_COMPONENTS],
+    STRUCTURES,
+    form="cuda",
 )
 
 
-def profile_of(number: int) -> Mapping[str, Any]:
-    """Profile the kernel of a row of `BODIES`, which has arrays `a` and `b` of its type."""
-    kernel = Kernel.from_source(SOURCE, f"k{number}", form="cuda")
+def profile_of(body: str) -> Mapping[str, Any]:
+    """Profile a kernel that has arrays `a` and `b` of its type."""
     buffers = np.arange(32 * ITEMS, dtype=np.uint8), np.zeros(32 * ITEMS, np.uint8)
-    return characterize(Launch.on_grid(kernel, 1, ITEMS, buffers)).launch
+    return characterize(Launch.on_grid(OF_TYPES[body], 1, ITEMS, buffers)).launch
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_accesses_of_a_kernel(name: str) -> None:
-    *_, loads, stores = KERNELS[name]
-    instructions = profile_of([*KERNELS].index(name))["instructions"]
+    type_, body, loads, stores = KERNELS[name]
+    instructions = profile_of(typed(type_, body))["instructions"]
     assert (of_an_item(instructions["loads"]), of_an_item(instructions["stores"])) == (loads, stores)
     assert not {"copies", "vectors"} & instructions.keys()
 
@@ -114,48 +118,50 @@ def of_an_item(counts: dict[str, dict[str, int]]) -> str:
     return " ".join(kind if n == ITEMS else f"{n // ITEMS} {kind}" for kind, n in numbers.items())
 
 
-OPENCL = "kernel void k(global const float4 *a, global float4 *b) { int i = get_global_id(0); BODY }"
+AS_DRIVERS_DO = [
+    ("-O3", "float4 v = a[i]; b[i] = (float4)(v.x * 2, v.y + 1, v.z - v.w, v.w);", "global.16", 32),
+    ("-O2", "float4 v = a[i]; b[i] = v.x * v.y + v.z * v.w;", "global.16", 32),
+    ("-Oz", "float4 v = a[i]; b[i] = v.x * v.y + v.z * v.w;", "4 global.4", 128),
+    ("-O3", "b[i].x = a[i].x + a[i].y;", "global.8", 32),
+]
+PRODUCTS = [
+    ("float4 v = a[i]; b[i] = (float4)(v.x * 2, v.y + 1, v.z * v.w, v.w);", 2),  # The second of all four
+    ("float4 v = a[i] + b[i]; b[i].x = v.x * v.w;", 1),
+    ("float4 v = a[i] * b[i]; b[i].x = v.x + v.y;", 2),
+    ("float4 v = a[i] * b[i]; for (int k = 0; k < 5; k++) v *= a[k]; b[i].z = v.w;", 6),
+    ("b[i] = a[i] * a[i];", 4),
+    ("float4 v = a[i] * b[i]; b[i] = v + v[(int)a[0].x & 3];", 4),
+]
+OPENCL = {
+    level: kernels(
+        "kernel void k(global const float4 *a, global float4 *b) { int i = get_global_id(0);",
+        [*(row[1] for row in AS_DRIVERS_DO if row[0] == level), *(body for body, _ in PRODUCTS)],
+        options=[level],
+    )
+    for level in ("-O3", "-O2", "-Oz")
+}
 
 
 def profile_of_vectors(level: str, body: str) -> Mapping[str, Any]:
-    kernel = Kernel.from_source(OPENCL.replace("BODY", body), "k", options=[level])
     a, b = np.arange(4 * ITEMS, dtype=np.float32), np.zeros(4 * ITEMS, np.float32)
-    return characterize(kernel, global_size=ITEMS, local_size=ITEMS, args=[a, b]).launch
+    return characterize(OPENCL[level][body], ITEMS, ITEMS, [a, b]).launch
 
 
-@pytest.mark.parametrize(
-    ("level", "body", "loads", "sectors"),
-    [
-        ("-O3", "float4 v = a[i]; b[i] = (float4)(v.x * 2, v.y + 1, v.z - v.w, v.w);", "global.16", 32),
-        ("-O2", "float4 v = a[i]; b[i] = v.x * v.y + v.z * v.w;", "global.16", 32),
-        ("-Oz", "float4 v = a[i]; b[i] = v.x * v.y + v.z * v.w;", "4 global.4", 128),
-        ("-O3", "b[i].x = a[i].x + a[i].y;", "global.8", 32),
-    ],
-)
+@pytest.mark.parametrize(("level", "body", "loads", "sectors"), AS_DRIVERS_DO)
 def test_opencl_c_has_vectors_as_drivers_do(level: str, body: str, loads: str, sectors: int) -> None:
     launch = profile_of_vectors(level, body)
     assert of_an_item(launch["instructions"]["loads"]) == loads
     assert launch["sub_groups"]["32"]["sectors_32_read"] == sectors
 
 
-@pytest.mark.parametrize(
-    ("body", "products"),
-    [
-        ("float4 v = a[i]; b[i] = (float4)(v.x * 2, v.y + 1, v.z * v.w, v.w);", 2),  # The second of all four
-        ("float4 v = a[i] + b[i]; b[i].x = v.x * v.w;", 1),
-        ("float4 v = a[i] * b[i]; b[i].x = v.x + v.y;", 2),
-        ("float4 v = a[i] * b[i]; for (int k = 0; k < 5; k++) v *= a[k]; b[i].z = v.w;", 6),
-        ("b[i] = a[i] * a[i];", 4),
-        ("float4 v = a[i] * b[i]; b[i] = v + v[(int)a[0].x & 3];", 4),
-    ],
-)
+@pytest.mark.parametrize(("body", "products"), PRODUCTS)
 @pytest.mark.parametrize("level", ["-O3", "-Oz"])
 def test_operations_are_those_of_used_elements(level: str, body: str, products: int) -> None:
     assert profile_of_vectors(level, body)["instructions"]["fp32"]["mul"] == products * ITEMS
 
 
 def test_a_vector_needs_no_more_registers_than_its_components() -> None:
-    single, vector = (profile_of(number)["geometry"] for number in range(len(KERNELS), len(BODIES)))
+    single, vector = (profile_of(body)["geometry"] for body in OF_COMPONENTS)
     assert vector["kept_values"] == single["kept_values"] == 4
     assert vector["registers"] <= single["registers"]
 
@@ -312,16 +318,3 @@ def test_the_published_conventions_count_the_program_as_it_is() -> None:
     # Two ids, an address and a conversion in each of 20 iterations, of which one is left.
     published, own = (with_ids(IDS, "opencl-c", published=each) for each in (True, False))
     assert published - own == 64 * 4 * 19
-
-
-def test_ids_of_a_dimension_that_a_loop_chooses_stay_in_it() -> None:
-    source = """kernel void k(global int *a) {
-      int s = 0;
-      for (int d = 0; d < 3; d++) s += get_local_id(d) * (d + 1);
-      a[get_global_linear_id()] = s;
-    }"""
-    out = np.zeros(64, np.int32)
-    kernel = Kernel.from_source(source, "k", standard="2.0")
-    characterize(kernel, global_size=(4, 4, 4), local_size=(4, 4, 4), args=[out])
-    z, y, x = np.indices((4, 4, 4))
-    np.testing.assert_array_equal(out, (x + 2 * y + 3 * z).ravel())

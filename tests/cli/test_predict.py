@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import crosscast
-from crosscast.characterization.embedding.source import embed
+from crosscast.characterization.embedding.files import embed
 from crosscast.data.dataset import write_dataset
 from crosscast.data.profiles import write_parquet
 from crosscast.devices.roofline import DEVICES

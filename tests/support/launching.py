@@ -1,6 +1,6 @@
 """Launch a kernel given as text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,18 @@ def launch(
     kernel = Kernel.from_source(source, "k", standard=standard, options=options)
     more.setdefault("threads", 1)
     return crosscast.characterize(kernel, global_size, local_size, args, **more)
+
+
+def kernels(head: str, bodies: Iterable[str], before: str = "", **options: Any) -> dict[str, Kernel]:
+    """Kernels of one program by their statements, which are behind the head and the first ones of ``k``.
+
+    The compiler runs once for all.
+    """
+    texts = list(dict.fromkeys(bodies))
+    source = before + "".join(
+        f"{head.replace(' k(', f' k{number}(')} {body} }}\n" for number, body in enumerate(texts)
+    )
+    return {body: Kernel.from_source(source, f"k{n}", **options) for n, body in enumerate(texts)}
 
 
 def zeros(count: int | tuple[int, ...], dtype: npt.DTypeLike = np.int32) -> npt.NDArray[Any]:

@@ -30,7 +30,6 @@ class Case:
     form: str = "opencl-c"
     two_buffers: bool = True
     padded: bool = False  # It writes the fourth component of vectors of three, whatever that holds
-    may_fail_to_exchange: bool = False
 
     def launch(self, level: str = "-Oz") -> Launch:
         """The launch, with fresh arguments."""
@@ -98,6 +97,10 @@ entry:
   %2 = atomicrmw volatile sub ptr addrspace(1) %q, i32 %n monotonic
   %3 = atomicrmw min ptr addrspace(1) %p, i32 -5 seq_cst
   %pair = cmpxchg ptr addrspace(1) %q, i32 %2, i32 %1 seq_cst monotonic
+  %c = getelementptr i8, ptr addrspace(1) %a, i64 %x
+  %byte = atomicrmw volatile add ptr addrspace(1) %c, i8 3 monotonic
+  %d = getelementptr i64, ptr addrspace(1) %a, i64 %x
+  %long = load atomic i64, ptr addrspace(1) %d monotonic, align 8
   %ok = extractvalue { i32, i1 } %pair, 1
   br i1 %ok, label %then, label %end
 then:
@@ -106,6 +109,17 @@ then:
   store i32 %3, ptr addrspace(1) %s
   br label %end
 end:
+  ret void
+}
+"""
+_UNALIGNED_IR = """
+target triple = "spir64"
+declare spir_func i64 @_Z13get_global_idj(i32)
+define spir_kernel void @k(ptr addrspace(1) %o) {
+  %i = call spir_func i64 @_Z13get_global_idj(i32 0)
+  %p = getelementptr i8, ptr addrspace(1) %o, i64 %i
+  store i32 7, ptr addrspace(1) %p, align 1
+  %v = load i64, ptr addrspace(1) %p, align 1
   ret void
 }
 """
@@ -153,6 +167,10 @@ _ADDRESSES = {
     "broadcast": body("o[g] = a[0] + a[get_group_id(0)] + f[l / 16];"),
     "backwards": body("o[n - 1 - g] = f[n - 1 - g] < 0.5f;"),
     "stencil": body("o[g] = (g ? a[g - 1] : 0) + a[g] + (g < n - 1 ? a[g + 1] : 0);"),
+    "windows that overlap": body("vstore4(vload4(0, a + g * 3), 0, o + g * 2);"),
+    "windows that overlap by data": body(
+        "if (a[g] % 3) vstore2(vload2(0, a + a[g] % 500), 0, o + a[g] % 90);"
+    ),
     "one buffer of two": body("global const int *p = l % 2 ? a : (global const int *)f; o[g] = p[g];"),
     "constant table": body(
         "float s = 0; for (uint j = 0; j < 9; j++) s += w[(j + l) % 9] * f[g + j]; o[g] = s;",
@@ -208,7 +226,9 @@ _ATOMICS = {
     "histogram": body("atomic_inc(&o[a[g] % 20]);"),
     "exchanges": body(
         "atomic_xchg(&o[l % 10], g); int x = atomic_cmpxchg(&o[100 + l % 4], 0, g); if (!x) o[200 + l] = 1;",
-        may_fail_to_exchange=True,
+    ),
+    "local exchanges": local(
+        "if (l < 2) t[l] = 4 * l + 1; barrier(1); o[g] = atomic_cmpxchg(&t[l % 2], l, l + 2);"
     ),
     "C11's": body(
         "atomic_fetch_add_explicit((volatile global atomic_int *)o + a[g] % 9, 2, memory_order_relaxed);"
@@ -256,12 +276,14 @@ _OTHER = {
         standard="2.0",
     ),
 }
+_OTHER["instructions that are not aligned"] = Case(
+    _UNALIGNED_IR, (8,), (4,), lambda: [np.zeros(32, np.uint8)], two_buffers=False, form="llvm-ir"
+)
 _OTHER["instructions that are atomic"] = Case(
     _ATOMIC_IR,
     more=lambda: [np.arange(512, dtype=np.int32)],
     two_buffers=False,
     form="llvm-ir",
-    may_fail_to_exchange=True,
 )
 
 
@@ -352,6 +374,33 @@ _LANGUAGE = {
         " barrier(CLK_LOCAL_MEM_FENCE); return n > 100 ? 0 : r; }",
         parameters=", local int *t",
         more=lambda: [Local(24)],
+    ),
+    "a loop longer than a history": body(
+        "int s = 0; for (int j = 0; j < 99; j++) s += a[j]; o[g] = s;", 30, 15
+    ),
+    "groups with fewer outcomes than a history": body("if (g % 2) o[g] = 1;", 75, 15),
+    "a choice that is no branch": body(
+        "switch (g % 3) { case 0: o[g] = 4; break; case 1: o[g] = 9; break; default: o[g] = -g; }", 75, 15
+    ),
+    "cases that fall through beside barriers": body(
+        "int x = g + 1, w = get_group_id(0); for (uint j = 0; j < 4; j++) switch (barrier(1), w + j) {"
+        " case 1: case 2: x += g * x; barrier(1); case 3: case 4: x ^= 0x55; break;"
+        " case 9: x -= 3; } o[g] = x;",
+        64,
+        8,
+    ),
+    "addresses that a switch chooses": body(
+        "local int s[4][8], t[8]; for (int r = 0; r < 4; r++) s[r][l] = 10 * r + l; t[l] = -l; barrier(1);"
+        " local int *p; switch (get_group_id(0)) { case 0: case 5: p = s[1]; break;"
+        " case 1: case 2: p = &s[2][1]; break; default: p = t; } o[g] = p[l % 4];",
+        56,
+        8,
+    ),
+    "addresses inside one another": body(
+        "local int t[4][17]; t[l][l] = l; barrier(1); int s = 0, *p = &s;"
+        " p[0] += t[0][0] + 10 * t[1][1] + 100 * t[2][2] + 1000 * t[3][3]; t[3][3] += 1; o[l] = s;",
+        4,
+        4,
     ),
     "a group that returns before a barrier": body(
         "local int s; if (get_group_id(0) == 1) return; if (l == 0) s = g; barrier(CLK_LOCAL_MEM_FENCE);"

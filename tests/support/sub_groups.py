@@ -61,6 +61,32 @@ def sub_group_counts(trace: Trace, width: int) -> dict[str, int]:
     return counts
 
 
+def distinct_bytes(trace: Trace) -> dict[str, dict[str, int]] | None:
+    """Bytes read and written by memory; of buffers with atomics, which count twice, those of all accesses.
+
+    ``None`` if a memory has reads, or writes, of several widths.
+    """
+    sides: dict[str, dict[str, set[tuple[int, int]]]] = defaultdict(lambda: defaultdict(set))
+    times: Counter[tuple[int, int]] = Counter()
+    widths: dict[tuple[int, str], int] = {}
+    atomic = {each.memory for each in trace.accesses if each.kind == "atomic" and each.space != "local"}
+    for each in trace.accesses:
+        used = {(each.memory, each.offset + n) for n in range(each.nbytes)}
+        space = sides["local" if each.space == "local" else "global"]
+        reads, writes = each.kind != "write", each.kind != "read" and not each.failed
+        for side in ("read",) * reads + ("written",) * writes:
+            if widths.setdefault((each.memory, side), each.nbytes) != each.nbytes:
+                return None
+            space[side] |= used
+            times[each.memory, each.offset] += each.memory in atomic
+    found = {space: {side: len(used) for side, used in each.items()} for space, each in sides.items()}
+    if atomic:
+        written = [place for place in sides["global"]["written"] if place[0] in atomic]
+        lines = {(memory, offset // 128) for memory, offset in times if memory in atomic}
+        found["atomics"] = {"written": len(written), "lines": len(lines), "most": max(times.values())}
+    return found
+
+
 def _reads_of_one_address(trace: Trace, width: int) -> int:
     """Reads by sub-groups of the one buffer that has most at an address shared by all that read in a turn."""
     addresses, sub_groups = defaultdict(set), defaultdict(set)
@@ -168,13 +194,8 @@ def lines_moved(uses: Iterable[LineUse], kept: int) -> int:
 
 
 def channel_share(trace: Trace, channels: int = 16) -> float | None:
-    """Chance that two lines of 128 bytes of global memory are in one channel, of 256 bytes in turn."""
-    lines = {
-        (access.memory, line)
-        for access in trace.accesses
-        if access.space != "local"
-        for line in _lines(access, 128)
-    }
+    """Chance that two lines of 128 bytes, in which accesses start, are in one channel, of 256 bytes in turn."""
+    lines = {(each.memory, each.offset // 128) for each in trace.accesses if each.space != "local"}
     counts = Counter(line // 2 % channels for _, line in lines)
     pairs = sum(n * (n - 1) for n in counts.values())
     return pairs / (len(lines) * (len(lines) - 1)) if len(lines) > 1 else None

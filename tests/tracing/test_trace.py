@@ -11,34 +11,39 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.errors import CrosscastError, InputError
-from crosscast.kernel import Local, Sampler
+from crosscast.kernel import Image, Local, Sampler
 from crosscast.tracing.replay import replay_of
 from crosscast.tracing.summary import Trace, summary_of, write_timeline
 from crosscast.tracing.trace import TracedProcess, read_processes
 from support.examples import examples, one_in
 from support.refusals import refusal, refusals
 
-SOURCE = (
-    "kernel void twice(global float *x, local int *l, float by, sampler_t s) { x[get_global_id(0)] *= by; }"
-)
+SOURCE = """#include "by.h"
+kernel void twice(global float *x, local int *l, float by, sampler_t s, read_only image2d_t m) {
+  x[get_global_id(0)] *= BY;
+}
+"""
 NAME = "programs/" + 32 * "a" + ".cl"
+INCLUDED = "programs/" + 32 * "c" + ".cl"
 MEMORY = "memory/" + 32 * "b" + ".bin"
 HEADER = ["crosscast-trace", 1, 7, 1, 1000, 2000, "layer", "/bin/app", "app --size 1", "/tmp"]
-ARGUMENTS = [0, [8], "00000040", ["s", 0]]
+ARGUMENTS = [0, [8], "00000040", ["s", 0], 1]
 RECORDS: list[list[Any]] = [
     HEADER,
     ["q", 0, 0, 1, 4, "GPU", "vendor", "1.0", "OpenCL 3.0"],
-    ["p", 0, "source", NAME, [], ["build", 0, 5, "-D X=1 -cl-nv-verbose", "/tmp", {}]],
+    ["p", 0, "source", NAME, [], ["build", 0, 5, "-D X=1 -cl-nv-verbose", "/tmp", {"by.h": 1}]],
     ["k", 0, 0, "twice", 0],
     ["m", 0, 16, 1, 0, 0],
     ["s", 0, 0, 0x1133, 0x1141],
-    ["l", 0, 0, 0, 9, 1100, [4], [2], [], ARGUMENTS, [0, -1, -1, -1], 4 * [-1], 3, 4, 0],
+    ["l", 0, 0, 0, 9, 1100, [4], [2], [], ARGUMENTS, [0, *4 * [-1]], 5 * [-1], 3, 4, 0],
     ["f", 0, 16, MEMORY],
     ["t", 0, 100, 10, 20, 500],
     ["l", 1, 0, 0, 9, 1200, [4], [2], [], 0, [], [], 3, 4, 0],
     ["o", 2, 0, 64, 1, 1300, 10, "read"],
     ["t", 1, 200, 10, 20, 700],
     ["t", 2, 300, 10, 20, 900],
+    ["m", 1, 16, 1, 1, 0, [0x10F1, 0x10B0, 0x10DE, 2, 2, 0, 0, 4]],
+    ["p", 1, "source", INCLUDED, [], None],
     ["n", "extension function", "clFoo"],
     ["e", 1400, 0, 0, 0],
 ]
@@ -48,6 +53,7 @@ def written(folder: Path, records: list[list[Any]]) -> Path:
     for name in ("programs", "memory"):
         (folder / name).mkdir(exist_ok=True)
     (folder / NAME).write_text(SOURCE)
+    (folder / INCLUDED).write_text("#define BY by")
     (folder / MEMORY).write_bytes(bytes(16))
     text = "".join(json.dumps(record) + "\n" for record in records)
     (folder / "trace-7-0.jsonl").write_text(text)
@@ -69,7 +75,10 @@ def test_what_was_recorded_is_read(tmp_path: Path) -> None:
     assert process.launches["args"].tolist() == [0, 0]
     launch = replay_of(process, 0).launch
     assert launch.kernel.program.options[0] == "-DX=1"
-    assert launch.args[1:] == (Local(8), np.float32(2), Sampler("repeat", linear=True))
+    *others, image = launch.args[1:]
+    assert others == [Local(8), np.float32(2), Sampler("repeat", linear=True)]
+    assert isinstance(image, Image)
+    assert (image.array.tolist(), image.channel_order) == ([[0.0, 0.0], [0.0, 0.0]], "R")
 
 
 def test_a_summary_counts_every_launch_and_transfer(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from crosscast.characterization import frontend, ir
 from crosscast.characterization.cuda.adapt import adapt_kernel
 from crosscast.characterization.cuda.compiler import wave_size
-from crosscast.characterization.cuda.variables import image_sizes, pack, set_variables, unset_variables
+from crosscast.characterization.cuda.kernels import image_sizes, pack, set_variables, unset_variables
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.engine.arguments import (
     Memory,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from crosscast.characterization.embedding import source
+from crosscast.characterization.embedding import files
 from crosscast.characterization.embedding import spirv as modules
 from crosscast.characterization.embedding.files import EmbeddingTarget, read_content
 from crosscast.characterization.engine import runtime_objects
@@ -34,7 +34,7 @@ def embed(options: Embed) -> None:
     profiles = (
         _characterized(subject, options) if options.profiles is None else _stored(subject, options.profiles)
     )
-    with_profiles = source.embed(content, profiles, str(path))
+    with_profiles = files.embed(content, profiles, str(path))
     reason = module.write(subject.bare, profiles) if module else None
     target.write(with_profiles)
     written = str(module.target.path) if module and not reason else None
@@ -86,7 +86,7 @@ def _subject(options: Embed) -> _Subject:
         )
     if program.form != "opencl-c":
         raise InputError.of(where=program.label, expected="a source in OpenCL C", found=f"{program.form}")
-    bare = replace(program, content=source.take_out(program.content, program.label)[0])
+    bare = replace(program, content=files.take_out(program.content, program.label)[0])
     return _Subject(program, program.path or file, bare, launches)
 
 

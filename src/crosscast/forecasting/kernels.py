@@ -11,8 +11,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crosscast.characterization.embedding import profile_of
 from crosscast.characterization.embedding.files import read_content, read_embedded
-from crosscast.characterization.embedding.payload import profile_of
 from crosscast.data.fields import as_sequence
 from crosscast.data.profiles import from_row, read_csv, read_parquet
 from crosscast.devices.catalogue import device_named

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from crosscast.characterization.embedding.payload import profile_of
+from crosscast.characterization.embedding import profile_of
 from crosscast.data.configuration import Objective
 from crosscast.data.corun import profile_from
 from crosscast.data.fields import decode

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import itertools
+import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import AnyArray
 from crosscast.characterization import default_local_size, frontend
-from crosscast.characterization.launchfiles.includes import Header, inlined
+from crosscast.characterization.launchfiles.launchfile import Header, inlined
 from crosscast.characterization.value_types import CHANNEL_ORDERS, CHANNEL_TYPES, ValueType
 from crosscast.errors import InputError, UnsupportedError
-from crosscast.kernel import Image, Kernel, Launch, Local, Program, Sampler
+from crosscast.kernel import CHANNELS, Addressing, Image, Kernel, Launch, Local, Program, Sampler
 
 if TYPE_CHECKING:
     from crosscast.kernel import Argument, Parameter
-    from crosscast.tracing.trace import TracedArgument, TracedMemory, TracedProcess
+    from crosscast.tracing.trace import ProgramRecord, TracedArgument, TracedMemory, TracedProcess
 
 # By OpenCL's names
 _ORDERS = {number: name for name, number in CHANNEL_ORDERS.items()}
 _CHANNELS = {number: kind for kind, number in CHANNEL_TYPES.items()}
-_Addressing = Literal["none", "clamp_to_edge", "clamp", "repeat", "mirrored_repeat"]
-_ADDRESSING: dict[int, _Addressing] = {
-    0x1130: "none",
-    0x1131: "clamp_to_edge",
-    0x1132: "clamp",
-    0x1133: "repeat",
-    0x1134: "mirrored_repeat",
-}
+_ADDRESSING: dict[int, Addressing] = dict(enumerate(get_args(Addressing), 0x1130))
 _LINEAR = 0x1141
 _NOT_STORED = {
     -2: "its memory was over the limits (--max-bytes, --max-seconds)",
@@ -88,17 +82,21 @@ def _program(process: TracedProcess, number: int, depth: int = 0) -> Program:
     if record.form != "source" or not record.file:
         what = {"binary": "a binary", "il": "SPIR-V", "builtin": "built into the driver"}
         raise UnsupportedError(f"its program is {what.get(record.form, record.form)}, and not a source")
-    path = process.path.parent / record.file
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    path, content = _source_of(process, record)
     build = record.build
     options = _options(build.options, Path(build.folder)) if build else ()
     if build and build.headers:
         content = _with_headers(process, content.decode("utf-8", "replace"), build.headers).encode()
     folders = (f"-I{build.folder}",) if build and b"#include" in content.replace(b" ", b"") else ()
     return Program(content, "opencl-c", path, (*options, *folders))
+
+
+def _source_of(process: TracedProcess, record: ProgramRecord) -> tuple[Path, bytes]:
+    path = process.path.parent / record.file
+    try:
+        return path, path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def _linked(process: TracedProcess, parts: Sequence[int], depth: int) -> Program:
@@ -123,7 +121,7 @@ def _with_headers(process: TracedProcess, text: str, headers: dict[str, int]) ->
         record = process.programs.get(headers[name])
         if record is None or not record.file:
             raise UnsupportedError(f"its header {name} is not known")
-        return name, (process.path.parent / record.file).read_text("utf-8", "replace")
+        return name, _source_of(process, record)[1].decode("utf-8", "replace")
 
     return inlined(text, find, "its source")
 
@@ -266,9 +264,13 @@ def _image(memory: TracedMemory, data: npt.NDArray[np.uint8]) -> Image:
     if order not in _ORDERS or channel not in _CHANNELS:
         raise UnsupportedError(f"images of channel order {order:#x} and type {channel:#x} are not known")
     kind, normalized = _CHANNELS[channel]
-    channels = {"RG": 2, "RGBA": 4, "BGRA": 4}.get(_ORDERS[order], 1)
+    channels = CHANNELS[_ORDERS[order]]
     shape = [extent for extent in (layers or depth, height, width) if extent]
-    array = data.view(np.dtype(kind)).reshape(*shape, *([channels] if channels > 1 else []))
+    shape += [channels] if channels > 1 else []
+    expected = math.prod(shape) * np.dtype(kind).itemsize
+    if expected != len(data):
+        raise UnsupportedError(f"an image has {len(data)} bytes, where {expected} were expected")
+    array = data.view(kind).reshape(shape)
     return Image(np.ascontiguousarray(array), _ORDERS[order], normalized, bool(layers))
 
 

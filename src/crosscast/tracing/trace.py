@@ -352,7 +352,7 @@ class _Rows:
             case ["m", *facts]:
                 number, size, flags, root, origin = _wholes(facts[:5])
                 image = _wholes(facts[5]) if len(facts) > 5 else None
-                if size < 0 or origin < 0 or (image is not None and len(image) != 8):
+                if size < 0 or origin < 0 or (image is not None and (len(image) != 8 or min(image) < 0)):
                     raise ValueError("no memory")
                 process.memories[number] = TracedMemory(size, flags, root, origin, image)
             case ["s", number, *facts]:

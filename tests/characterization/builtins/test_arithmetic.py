@@ -205,6 +205,9 @@ REFERENCES: dict[str, Callable[[int, int, int, str], int]] = {
     "mad_sat(x, y, z)": lambda x, y, z, t: saturate(x * y + z, t),
     "rotate(x, y)": lambda x, y, z, t: rotate(x, y, t),
     "popcount(x)": lambda x, y, z, t: bits_of(x, t).bit_count(),
+    # Of `int` and `uint` only
+    "mul24(x >> 8, y >> 8)": lambda x, y, z, t: wrap((x >> 8) * (y >> 8), t),
+    "mad24(x >> 8, y >> 8, z)": lambda x, y, z, t: wrap((x >> 8) * (y >> 8) + z, t),
     # In the unsigned type
     "abs(x)": lambda x, y, z, t: wrap(abs(x), t),
     "abs_diff(x, y)": lambda x, y, z, t: wrap(abs(x - y), t),
@@ -233,6 +236,7 @@ def test_integer_functions_are_exact(base: str) -> None:
     x, y, z = operands(base)
     for scalar, width in ((False, WIDTHS_INTEGER[base]), (True, 2)):
         names = [name for name in REFERENCES if (".s1" in name) == scalar]
+        names = [name for name in names if "24" not in name or base in ("int", "uint")]
         texts = {e: f"as_{base}{'' if width == 1 else width}({e})" if "abs" in e else e for e in names}
         got = evaluate(texts, base, {"x": x, "y": y, "z": z}, width, "2.0")
         third = np.repeat(y[1::2], 2) if scalar else z
@@ -249,19 +253,6 @@ def test_upsample_joins_two_halves(base: str, wide: str, sign: str, width: int) 
     low = low.view(DTYPES[base if base.startswith("u") else f"u{base}"])
     got = evaluate({"r": "upsample(x, y)"}, wide, {"x": high, "y": low}, width)["r"]
     assert got.tolist() == [(int(a) << bits(base)) | int(b) for a, b in zip(high, low, strict=True)]
-
-
-@pytest.mark.parametrize(("base", "width"), [("int", 1), ("int", 3), ("uint", 8)])
-def test_products_of_24_bits(base: str, width: int) -> None:
-    low, high = (-(1 << 23), (1 << 23) - 1) if base == "int" else (0, (1 << 24) - 1)
-    rng = np.random.default_rng(6)
-    x, y = (rng.integers(low, high, 48, DTYPES[base], endpoint=True) for _ in range(2))
-    x[:2], y[:2] = (low, high), (low, low)
-    z = operands(base)[2]
-    got = evaluate({"mul": "mul24(x, y)", "mad": "mad24(x, y, z)"}, base, {"x": x, "y": y, "z": z}, width)
-    rows = [*zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
-    assert got["mul"].tolist() == [wrap(a * b, base) for a, b, _ in rows]
-    assert got["mad"].tolist() == [wrap(a * b + c, base) for a, b, c in rows]
 
 
 SAME_SIZE = {"half": "short", "float": "int", "double": "long"}

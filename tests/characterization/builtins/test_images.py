@@ -250,46 +250,34 @@ SAMPLERS = [
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
-@pytest.mark.parametrize(("kind", "width"), [("image1d", 1), ("image2d", 2), ("image3d", 4)])
+@pytest.mark.parametrize("kind", KINDS)
 def test_float_coordinates_find_the_same_texels_as_the_reference(
-    machine: Machine, sampler: Sampler, kind: str, width: int
+    machine: Machine, sampler: Sampler, kind: str
 ) -> None:
-    image = Image(_texels(KINDS[kind]))
     *shape, _ = KINDS[kind]
     dimensions, extents = len(shape), np.array(shape[::-1])
+    image = Image(_texels(KINDS[kind]), layers="array" in kind)
     rng = np.random.default_rng(3)
     low, high = (0.01, 0.99) if sampler.addressing == "none" and not sampler.linear else (-1.7, 2.7)
     s = rng.uniform(low, high, (60, dimensions))
     s[:8] = np.round(s[:8] * 4) / 4
-    coordinates = np.zeros((len(s), width), np.float32)
+    coordinates = np.zeros((len(s), 4 if dimensions == 3 else dimensions), np.float32)
     coordinates[:, :dimensions] = s if sampler.normalized_coords else s * extents
+    how = sampler.addressing, sampler.linear, sampler.normalized_coords
+    axes = []
+    if image.layers:
+        # The layer is rounded to nearest even, and clamped.
+        layers = [-3, 0, 0.5, 1.5, 1.51, 2.5, 9, 1e30, -1e30]
+        coordinates[:, dimensions - 1] = np.resize(np.array(layers, np.float32), len(s))
+        layer = np.clip(np.rint(coordinates[:, dimensions - 1]), 0, shape[0] - 1).astype(np.int64)
+        axes = [[(layer, np.ones(len(layer)))]]
+    for axis in reversed(range(dimensions - image.layers)):
+        axes.append(_axis(coordinates[:, axis], int(extents[axis]), *how))
     out = np.zeros((len(s), 4), np.float32)
     machine.run(f"f_{kind}_float", image, sampler, coordinates, out, len(s))
-    how = sampler.addressing, sampler.linear, sampler.normalized_coords
-    axes = [_axis(coordinates[:, d], int(extents[d]), *how) for d in reversed(range(dimensions))]
     expected, fetched = _reference(image, axes)
     np.testing.assert_allclose(out, expected, rtol=1e-5, atol=2e-6)
     assert len(machine.reads) == fetched
-
-
-@pytest.mark.parametrize("kind", ["image1d_array", "image2d_array"])
-@pytest.mark.parametrize("linear", [False, True])
-def test_the_layer_is_rounded_to_nearest_even_and_clamped(machine: Machine, kind: str, linear: bool) -> None:
-    flat = kind == "image1d_array"
-    shape = (4, 6, 4) if flat else (4, 5, 6, 4)
-    image = Image(_texels(shape), layers=True)
-    layers = np.array([-3, 0, 0.5, 1.5, 1.51, 2.5, 3.4, 9, 1e30, -1e30], np.float32)
-    coordinates = np.zeros((len(layers), 2 if flat else 4), np.float32)
-    coordinates[:, :2] = 2.25, 3.75
-    coordinates[:, 1 if flat else 2] = layers
-    out = np.zeros((len(layers), 4), np.float32)
-    sampler = Sampler("clamp_to_edge", linear)
-    machine.run(f"f_{kind}_float", image, sampler, coordinates, out, len(layers))
-    layer = np.clip(np.rint(layers), 0, 3).astype(np.int64)
-    axes = [[(layer, np.ones(len(layer)))]]
-    for axis in range(1 if flat else 2)[::-1]:
-        axes.append(_axis(coordinates[:, axis], shape[-2 - axis], "clamp_to_edge", linear, False))
-    np.testing.assert_allclose(out, _reference(image, axes)[0], rtol=1e-5, atol=2e-6)
 
 
 @pytest.mark.parametrize("addressing", ["clamp", "clamp_to_edge", "none"])

@@ -1,5 +1,6 @@
 """CUDA kernels by name, on grids of blocks: on the command line, in launch files and in Python."""
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from crosscast.characterization.frontend import kernel_names, parameters
 from crosscast.characterization.launchfiles import launchfile
 from crosscast.errors import CrosscastError
 from crosscast.kernel import Kernel, Launch, Program
+from support.examples import one_in
 
 SOURCE = """
 #include <vector>
@@ -62,6 +64,15 @@ def test_a_kernel_is_found_by_its_name(name: str, types: list[str], names: list[
     assert [p.name for p in found] == names
 
 
+def test_a_name_without_arguments_is_that_of_the_kernel_that_is_no_template() -> None:
+    source = """template <class T> __global__ void k(T *x) { x[0] = 1; }
+    __global__ void k(float *x) { x[0] = 2; }
+    void host(int *x) { k<int><<<1, 1>>>(x); }"""
+    program = kernel("k", source).program
+    assert kernel_names(program) == ("k", "k<int>")
+    assert [p.type_name for p in parameters(program, "k")] == ["float*"]
+
+
 def test_a_template_runs_on_the_type_that_its_name_says() -> None:
     x, y = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32)
     arguments = (np.int32(1000), np.float32(2), x, y)
@@ -73,10 +84,11 @@ def test_a_template_runs_on_the_type_that_its_name_says() -> None:
     assert profile.metrics["total_memory_footprint"] == 2000
 
 
-@pytest.mark.parametrize("instance", ["ns::fill<float>", "ns::fill<real, SIX - 1>", "ns::fill< real >"])
-@pytest.mark.parametrize(
-    "host", ["", "void f(float *x) { ns::fill<float><<<1, 8>>>(x); ns::fill<real><<<1, 8>>>(x); }"]
-)
+SPELLINGS = ("ns::fill<float>", "ns::fill<real, SIX - 1>", "ns::fill< real >")
+HOST = "void f(float *x) { ns::fill<float><<<1, 8>>>(x); ns::fill<real><<<1, 8>>>(x); }"
+
+
+@pytest.mark.parametrize(("instance", "host"), one_in(2, product(SPELLINGS, ["", HOST])))
 def test_an_instance_has_any_spelling(instance: str, host: str) -> None:
     x = np.zeros(8, np.float32)
     source = f"{SOURCE}\ntypedef float real; enum {{ SIX = 6 }};\n{host}"

@@ -1,7 +1,7 @@
 """Every device function of CUDA's, against NumPy: one kernel for all that give the same type."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -225,47 +225,25 @@ namespace cg = cooperative_groups;
 """
 
 
-def run(rows: Iterable[str], type_: str, names: str, *arrays: Array) -> dict[str, Array]:
-    inputs = dict(zip(names, arrays, strict=True))
-    return evaluate(rows, type_, inputs, HEAD, f"{type_} p, q; int n;")
-
-
 def spelled(real: str, suffix: str) -> dict[str, Expected]:
     return {t.replace("{f}", suffix).replace("{real}", real): f for t, f in REAL.items()}
 
 
-OF_FLOAT, OF_DOUBLE = {**spelled("float", "f"), **FLOAT}, {**spelled("double", ""), **DOUBLE}
+@pytest.mark.parametrize(
+    ("real", "suffix", "more", "digit"), [("float", "f", FLOAT, 1e-5), ("double", "", DOUBLE, 1e-13)]
+)
+def test_functions_of_reals(real: str, suffix: str, more: dict[str, Expected], digit: float) -> None:
+    rows = {**spelled(real, suffix), **more}
+    x, y = (values.astype("f4" if suffix else "f8") for values in (X, Y))
+    found = evaluate(rows, real, {"x": x, "y": y}, HEAD, f"{real} p, q; int n;")
+    for text, expected in rows.items():
+        np.testing.assert_allclose(found[text], expected(x, y), rtol=digit, atol=digit / 10, err_msg=text)
 
 
-@pytest.fixture(scope="module")
-def floats() -> dict[str, Array]:
-    return run(OF_FLOAT, "float", "xy", X.astype(np.float32), Y.astype(np.float32))
-
-
-@pytest.fixture(scope="module")
-def doubles() -> dict[str, Array]:
-    return run(OF_DOUBLE, "double", "xy", X, Y)
-
-
-@pytest.fixture(scope="module")
-def integers() -> dict[str, Array]:
-    return run(INTEGER, "int", "ab", A, B)
-
-
-@pytest.mark.parametrize("text", OF_FLOAT)
-def test_a_function_of_floats(text: str, floats: dict[str, Array]) -> None:
-    x, y = X.astype(np.float32), Y.astype(np.float32)
-    np.testing.assert_allclose(floats[text], OF_FLOAT[text](x, y), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("text", OF_DOUBLE)
-def test_a_function_of_doubles(text: str, doubles: dict[str, Array]) -> None:
-    np.testing.assert_allclose(doubles[text], OF_DOUBLE[text](X, Y), rtol=1e-13, atol=1e-14)
-
-
-@pytest.mark.parametrize("text", INTEGER)
-def test_a_function_of_integers(text: str, integers: dict[str, Array]) -> None:
-    assert np.array_equal(integers[text], wrapped(INTEGER[text](A, B)))
+def test_functions_of_integers() -> None:
+    found = evaluate(INTEGER, "int", {"a": A, "b": B}, HEAD)
+    for text, expected in INTEGER.items():
+        np.testing.assert_array_equal(found[text], wrapped(expected(A, B)), err_msg=text)
 
 
 ATOMICS: dict[str, tuple[str, str, list[float], list[float]]] = {
@@ -293,22 +271,30 @@ ATOMICS: dict[str, tuple[str, str, list[float], list[float]]] = {
 _DTYPES = {"int": np.int32, "unsigned": np.uint32, "unsigned long long": np.uint64, "float": np.float32}
 
 
-@pytest.mark.parametrize(("shared", "name"), one_in(5, product([False, True], ATOMICS)))
+ATOMIC_CASES = [*product([False, True], ATOMICS)]
+ATOMIC_SOURCE = "".join(
+    f"""__global__ void k{number}({type_} *out) {{
+      __shared__ {type_} t[2];
+      int i = threadIdx.x;
+      {type_} *p = {"t" if shared else "out"};
+      if (i < {len(before)}) t[i] = out[i];
+      __syncthreads();
+      {body};
+      __syncthreads();
+      if (i < {len(before)}) out[i] = p[i];
+    }}
+    """
+    for number, (shared, name) in enumerate(ATOMIC_CASES)
+    for type_, body, before, _ in [ATOMICS[name]]
+)
+
+
+@pytest.mark.parametrize(("shared", "name"), one_in(5, ATOMIC_CASES))
 def test_an_atomic(name: str, shared: bool) -> None:
-    type_, body, before, after = ATOMICS[name]
-    source = f"""
-        __global__ void k({type_} *out) {{
-          __shared__ {type_} t[2];
-          int i = threadIdx.x;
-          {type_} *p = {"t" if shared else "out"};
-          if (i < {len(before)}) t[i] = out[i];
-          __syncthreads();
-          {body};
-          __syncthreads();
-          if (i < {len(before)}) out[i] = p[i];
-        }}"""
+    type_, _, before, after = ATOMICS[name]
     out = np.array(before, _DTYPES.get(type_, np.float64))
-    profile = characterize(Launch.on_grid(Kernel.from_source(source, "k", form="cuda"), 1, 64, (out,)))
+    kernel = Kernel.from_source(ATOMIC_SOURCE, f"k{ATOMIC_CASES.index((shared, name))}", form="cuda")
+    profile = characterize(Launch.on_grid(kernel, 1, 64, (out,)))
     assert out.tolist() == after
     assert profile.metrics["unique_writes"] == len(before) * (2 if shared else 1)
 
@@ -326,7 +312,7 @@ ONE_SUM = (
 def test_what_devices_do_at_once_costs_a_sum_or_a_shift(expression: str) -> None:
     """Dot products and permutations of bytes, and shifts of two words, are an instruction of 32 bits each."""
     kind = "shift" if "shift" in expression or "<<" in expression else "add"
-    assert operations(expression, "unsigned", "abc") == {"int32": {kind: 1}}
+    assert operations(expression, ONE_SUM, "unsigned", "abc") == {"int32": {kind: 1}}
 
 
 def test_vectors_of_hip_have_operators_element_by_element() -> None:

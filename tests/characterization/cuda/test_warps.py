@@ -1,6 +1,6 @@
 """Warp operations, tiles and OpenCL's sub-groups, each against NumPy."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import pytest
 from crosscast.characterization import characterize
 from crosscast.errors import KernelFault
 from crosscast.kernel import Kernel, Launch
+from support.launching import kernels
 from support.refusals import refusals
 
 LANES = 32
@@ -116,7 +117,7 @@ SUB_GROUPS: dict[str, Expected] = {
     "sub_group_scan_inclusive_add(x)": lambda x, i: np.cumsum(x),
     "(int)(sub_group_reduce_add((ulong)x << 40) >> 40)": lambda x, i: x.sum(),
     "(int)(sub_group_reduce_max(((long)x - 60) << 40) >> 40)": lambda x, i: x.max() - 60,
-    "sub_group_scan_exclusive_min((long)x)": lambda x, i: [0, *np.minimum.accumulate(x)[:-1]],
+    "(int)sub_group_scan_exclusive_min((long)x)": lambda x, i: [-1, *np.minimum.accumulate(x)[:-1]],
     "sub_group_ballot(x > 50).x": lambda x, i: sum(1 << int(k) for k in i[x > 50]),
     "sub_group_inverse_ballot((uint4)(5, 0, 0, 0))": lambda x, i: 5 >> i & 1,
     "sub_group_elect()": lambda x, i: i == 0,
@@ -131,17 +132,19 @@ SUB_GROUPS: dict[str, Expected] = {
 }
 
 
-def outputs(kernel: Kernel, texts: Iterable[str]) -> dict[str, np.ndarray]:
-    out = np.zeros((len(list(texts)), X.size), np.int32)
+def check(kernel: Kernel, rows: dict[str, Expected]) -> None:
+    out = np.zeros((len(rows), X.size // LANES, LANES), np.int32)
     characterize(Launch(kernel, (X.size,), (X.size,), (X, out)))
-    return dict(zip(texts, out, strict=True))
+    for (text, expected), found in zip(rows.items(), out, strict=True):
+        for x, of_warp in zip(X.reshape(-1, LANES), found, strict=True):
+            wanted = np.broadcast_to(np.asarray(expected(x, np.arange(LANES)), np.int64), LANES)
+            np.testing.assert_array_equal(of_warp, wanted.astype(np.uint32).view(np.int32), err_msg=text)
 
 
 REGISTERS = {"lane_id": "laneid", "lanes_before": "lanemask_lt", "lanes_behind": "lanemask_gt"}
 
 
-@pytest.fixture(scope="module")
-def of_cuda() -> dict[str, np.ndarray]:
+def test_warp_operations_of_cuda() -> None:
     rows = "\n".join(f"out[96 * {k} + threadIdx.x] = {text};" for k, text in enumerate(CUDA))
     registers = "\n".join(
         f"__device__ unsigned {name}() {{ unsigned r;\n"
@@ -168,42 +171,20 @@ def of_cuda() -> dict[str, np.ndarray]:
           auto tile = cg::tiled_partition<8>(cg::this_thread_block());
           {rows}
         }}"""
-    return outputs(Kernel.from_source(source, "k", form="cuda"), CUDA)
+    check(Kernel.from_source(source, "k", form="cuda"), CUDA)
 
 
-@pytest.fixture(scope="module")
-def of_sub_groups() -> dict[str, np.ndarray]:
+def test_functions_of_sub_groups() -> None:
     rows = "\n".join(f"out[96 * {k} + get_local_id(0)] = {text};" for k, text in enumerate(SUB_GROUPS))
     source = f"""
         #pragma OPENCL EXTENSION cl_khr_subgroups : enable
         kernel void k(global const int *in, global int *out) {{ int x = in[get_local_id(0)]; {rows} }}"""
-    return outputs(Kernel.from_source(source, "k", standard="3.0"), SUB_GROUPS)
+    check(Kernel.from_source(source, "k", standard="3.0"), SUB_GROUPS)
 
 
-def check(found: np.ndarray, expected: Expected) -> None:
-    for warp in range(3):
-        x = X[LANES * warp : LANES * (warp + 1)]
-        wanted = np.broadcast_to(np.asarray(expected(x, np.arange(LANES)), np.int64), LANES)
-        assert found[LANES * warp :][:LANES].tolist() == wanted.astype(np.uint32).view(np.int32).tolist()
-
-
-@pytest.mark.parametrize("text", CUDA)
-def test_a_warp_operation_of_cuda(text: str, of_cuda: dict[str, np.ndarray]) -> None:
-    check(of_cuda[text], CUDA[text])
-
-
-@pytest.mark.parametrize("text", SUB_GROUPS)
-def test_a_function_of_sub_groups(text: str, of_sub_groups: dict[str, np.ndarray]) -> None:
-    found = of_sub_groups[text].copy()
-    if "exclusive_min" in text:
-        found[::LANES] = 0  # of nothing it is the largest number
-    check(found, SUB_GROUPS[text])
-
-
-def run(body: str, *, threads: int = 64, form: Any = "cuda", options: tuple[str, ...] = ()) -> np.ndarray:
-    source = f"__global__ void k(unsigned long long *o, int n) {{ int i = threadIdx.x; {body} }}"
+def run(body: str, *, threads: int = 64, **of_kernel: Any) -> np.ndarray:
+    kernel = RUN_KERNELS.get(body) or kernels(HEAD, [body], **{"form": "cuda", **of_kernel})[body]
     out = np.zeros(threads, np.uint64)
-    kernel = Kernel.from_source(source, "k", form=form, options=options)
     characterize(Launch.on_grid(kernel, 1, threads, (out, np.int32(40))))
     return out
 
@@ -230,6 +211,8 @@ RUNS: dict[str, list[int]] = {
     " if (i < 32) { s = i < 2 ? part[i] : 0; s = __reduce_add_sync(~0u, s); if (i == 0) part[0] = s; }"
     " o[i] = __syncthreads_count(i < n); o[i] += part[0];": [40 + 64 * 63 // 2] * 64,
 }
+HEAD = "__global__ void k(unsigned long long *o, int n) { int i = threadIdx.x;"
+RUN_KERNELS = kernels(HEAD, RUNS, form="cuda")
 
 
 @pytest.mark.parametrize("body", RUNS)

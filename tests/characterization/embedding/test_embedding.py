@@ -11,11 +11,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from crosscast.characterization.embedding import files as reading
-from crosscast.characterization.embedding import source, spirv
-from crosscast.characterization.embedding.files import EmbeddingTarget, has_embedded, read_embedded
-from crosscast.characterization.embedding.payload import Payload, decode, digest, encode
-from crosscast.characterization.embedding.source import embed, holds, take_out
+from crosscast.characterization.embedding import Payload, decode, digest, encode, files, spirv
+from crosscast.characterization.embedding.files import (
+    EmbeddingTarget,
+    embed,
+    has_embedded,
+    holds,
+    read_embedded,
+    take_out,
+)
 from crosscast.errors import InputError
 from crosscast.profile import Profile
 from support.embedding_examples import NASTY, module, profile, profiles, sources
@@ -153,7 +157,7 @@ def test_fields_of_later_writers_are_passed_over() -> None:
     assert decode(rewritten(lambda value: value.update(note="new")), "x").profiles == (profile(),)
 
 
-SOURCE = source.embed(b"kernel void k() {}\n", [profile(), profile(invocation=1)], "x")
+SOURCE = embed(b"kernel void k() {}\n", [profile(), profile(invocation=1)], "x")
 MODULE = spirv.embed(module(), [profile(), profile(invocation=1)], "x")
 
 
@@ -225,7 +229,7 @@ def test_files_that_cannot_be_read_and_what_is_no_module_are_refused(
         assert "expected a whole SPIR-V module" in refusal(read, written(tmp_path, "k.spv", content))
     assert "cannot read the file" in refusal(read, tmp_path / "none.cl")
     assert "cannot read the file" in refusal(read, tmp_path)
-    monkeypatch.setattr(reading, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(files, "_MOST_BYTES", 1 << 20)
     for path in (Path("/dev/zero"), written(tmp_path, "large.cl", b" " * ((1 << 20) + 1))):
         assert "expected a file of at most 1 MiB, found a larger one" in refusal(read, path)
 

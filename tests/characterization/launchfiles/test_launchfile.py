@@ -19,8 +19,7 @@ from hypothesis.extra import numpy as arrays
 
 import crosscast
 from crosscast.characterization.launchfiles import launchfile
-from crosscast.characterization.launchfiles.includes import self_contained
-from crosscast.characterization.launchfiles.launchfile import write_launch
+from crosscast.characterization.launchfiles.launchfile import self_contained, write_launch
 from crosscast.errors import InputError, UnsupportedError
 from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
 from support.examples import examples
@@ -209,8 +208,10 @@ def test_a_file_of_another_type_is_refused(tmp_path: Path, read: Reader) -> None
     np.save(tmp_path / "a.npy", np.arange(4))
     text = 'global = 4\n[[arg]]\ntype = "float"\nfile = "a.npy"'
     assert re.search("expected float32 for float in .* found int64", refusal(read, text))
-    (tmp_path / "a.npy").write_bytes(b"garbage")
-    assert "not a readable .npy file" in refusal(read, text)
+    np.savez(tmp_path / "a.npz", np.arange(4))
+    for content in (b"garbage", (tmp_path / "a.npz").read_bytes()):
+        (tmp_path / "a.npy").write_bytes(content)
+        assert "not a readable .npy file" in refusal(read, text)
 
 
 def test_files_that_are_no_launch_files_are_refused(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ class Access(NamedTuple):
     offset: int  # Byte in it
     nbytes: int
     kind: Kind
+    failed: bool = False  # Whether it is a comparison that failed, and so exchanged nothing
 
 
 @dataclass
@@ -44,6 +45,9 @@ class Trace:
     # Executions of each instruction by each work-item, by (group, item)
     executions: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     path: list[str] = field(default_factory=list)  # Blocks that the first work-item ran, in order
+    pieces: list[int] = field(default_factory=list)  # Instructions of each work-item between barriers
+    # Outcomes of each conditional branch in order, by number and work-group
+    outcomes: dict[int, dict[int, list[bool]]] = field(default_factory=dict)
 
 
 @dataclass
@@ -162,6 +166,14 @@ class _Machine:
         self.store(None, type_, address, type_.fit(new(old)))
         return old
 
+    def exchange(self, w: _Item, type_: Type, address: int, expected: Any, new: Any) -> Any:
+        """What was there, in whose place `new` is if it is as expected."""
+        old = self.update(w, type_, address, lambda old: new if old == expected else old)
+        if old != expected and self.trace.accesses:
+            last = self.trace.accesses[-1]
+            self.trace.accesses[-1] = last._replace(failed=last.kind == "atomic")
+        return old
+
     def copy(self, w: _Item, to: int, from_: int, nbytes: int) -> None:
         source, place = self.at(w, from_, nbytes, "read")
         data = bytes(source[place])
@@ -224,6 +236,7 @@ class _Machine:
             else:
                 w.values[parameter.name] = value
         label: str | None = self.entry
+        before = 0
         while label is not None:
             w.went_to = ""
             if w.group == w.item == 0:
@@ -241,8 +254,11 @@ class _Machine:
                 if instruction.result:
                     w.values[instruction.result] = result
                 elif result == "barrier":
+                    self.trace.pieces.append(sum(w.counts) - 1 - before)
+                    before = sum(w.counts)
                     yield True
             w.came_from, label = label, w.went_to
+        self.trace.pieces.append(sum(w.counts) - before)
 
     # -- instructions
 
@@ -407,9 +423,8 @@ class _Machine:
         type_, (pointer, expected, new) = self.types.read(operands[1].type), map(self.get, operands)
 
         def exchange(w: _Item) -> Any:
-            wanted = expected(w)
-            old = self.update(w, type_, pointer(w), lambda old: new(w) if old == wanted else old)
-            return old, int(old == wanted)
+            old = self.exchange(w, type_, pointer(w), expected(w), new(w))
+            return old, int(old == expected(w))
 
         return exchange
 
@@ -418,7 +433,10 @@ class _Machine:
         condition = self.get(operands[0]) if len(targets) == 2 else lambda w: 1
 
         def go(w: _Item) -> None:
-            w.went_to = targets[0] if condition(w) else targets[-1]
+            outcome = bool(condition(w))
+            w.went_to = targets[0] if outcome else targets[-1]
+            if i.branch is not None:
+                self.trace.outcomes.setdefault(i.branch, {}).setdefault(w.group, []).append(outcome)
 
         return go
 
@@ -516,9 +534,7 @@ class _Machine:
             return lambda w: self.store(w, type_, pointer(w), gets[0](w))
         if name == "cmpxchg":
             expected, new = gets
-            return lambda w: self.update(
-                w, type_, pointer(w), lambda old: new(w) if old == expected(w) else old
-            )
+            return lambda w: self.exchange(w, type_, pointer(w), expected(w), new(w))
         update = functions.UPDATES[{"exchange": "xchg"}.get(name, name)]
         read = type_.signed if signed and name in ("min", "max") else type_.fit
         count = 0 if name in ("inc", "dec") else 1

@@ -321,18 +321,16 @@ def _kernel_start(tokens: Sequence[Token], at: int) -> int:
 
 def _split(tokens: Sequence[Token]) -> list[Sequence[Token]]:
     """Split tokens at top-level commas."""
-    parts: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens:
-        depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
-        if token.text == "," and depth == 0:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return [*parts]
+    parts: list[Sequence[Token]] = []
+    at = 0
+    while at <= len(tokens):
+        parts.append(_until(tokens, at, (",",)))
+        at += len(parts[-1]) + 1
+    return parts
 
 
-def _until(tokens: Sequence[Token], at: int, ends: tuple[str, ...]) -> Sequence[Token]:
+def _until(tokens: Sequence[Token], at: int, ends: tuple[str, ...] = ()) -> Sequence[Token]:
+    """Return the tokens from a position to one of the ends, or to a bracket that closes nothing of them."""
     depth = 0
     for end in range(at, len(tokens)):
         text = tokens[end].text
@@ -344,12 +342,7 @@ def _until(tokens: Sequence[Token], at: int, ends: tuple[str, ...]) -> Sequence[
 
 def _closed(tokens: Sequence[Token], at: int) -> int:
     """Return the position behind the matching parenthesis of the one at a position."""
-    depth = 0
-    for end in range(at, len(tokens)):
-        depth += (tokens[end].text == "(") - (tokens[end].text == ")")
-        if depth == 0:
-            return end + 1
-    return len(tokens)
+    return min(at + len(_until(tokens, at + 1)) + 2, len(tokens))
 
 
 def _text(tokens: Sequence[Token], at: int) -> str:

@@ -1,17 +1,87 @@
-"""Read and write files with profiles; nothing is compiled or run."""
+"""Profiles in a source, and files with profiles in them; nothing is compiled or run.
+
+In a source they are a comment behind its last line, so that line numbers do not change.
+"""
 
 from __future__ import annotations
 
+import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from crosscast.characterization.embedding import source, spirv
-from crosscast.characterization.embedding.payload import digest
-from crosscast.characterization.embedding.spirv import is_module
+from crosscast.characterization.embedding import NAME, Payload, damaged, decode, digest, encode, spirv
 from crosscast.data.files import atomic_file, read_bytes
 from crosscast.errors import InputError
 from crosscast.profile import Profile
+
+_BEGIN = re.compile(rb"^/\* %b " % NAME.encode(), re.MULTILINE)
+_END = b"*/"
+_WIDTH = 100
+
+
+def holds(content: bytes) -> bool:
+    """Whether there is such a comment, valid or not."""
+    return _BEGIN.search(content) is not None
+
+
+def embed(content: bytes, profiles: Sequence[Profile], where: str) -> bytes:
+    """Return the source with the profiles as a comment, replacing earlier ones."""
+    source, _ = take_out(content, where)
+    # A second line end also terminates a last line with a continuation.
+    newlines = 1 if source.endswith(b"\n") else 2
+    header, body = encode(Payload(tuple(profiles), digest(source), newlines)).split("\n")
+    lines = "\n".join(("", "/* " + header, *_lines(body), _END.decode(), ""))
+    return source + b"\n" * (newlines - 1) + lines.encode()
+
+
+def take_out(content: bytes, where: str) -> tuple[bytes, Payload | None]:
+    """Return the original source, and the payload if there is one."""
+    comment = _find(content, where)
+    if comment is None:
+        return content, None
+    start, end, payload = comment
+    before = content[start - payload.newlines : start]
+    if before == b"\n" * payload.newlines:
+        start -= payload.newlines
+    return content[:start] + content[end:], payload
+
+
+class _Comment(NamedTuple):
+    start: int
+    end: int
+    payload: Payload
+
+
+def _find(content: bytes, where: str) -> _Comment | None:
+    begins = list(_BEGIN.finditer(content))
+    if not begins:
+        return None
+    if len(begins) > 1:
+        raise InputError(f"{where}: expected one comment with embedded profiles, found {len(begins)}")
+    start = begins[0].start()
+    inside, closed, _ = content[start:].partition(_END)
+    if not closed:
+        damaged(where, "its comment does not end")
+    try:
+        text = inside.decode("ascii").removeprefix("/* ")
+    except UnicodeDecodeError as error:
+        damaged(where, f"byte {start + error.start} of the file is not ASCII")
+    end = start + len(inside + closed)
+    return _Comment(start, end + content.startswith(b"\n", end), decode(text, where))
+
+
+def _lines(body: str) -> list[str]:
+    """Break lines behind commas, for people; lines without a comma are not broken."""
+    lines = [""]
+    for part in re.findall(r"[^,]*,|[^,]+$", body):
+        if lines[-1] and len(lines[-1]) + len(part) > _WIDTH:
+            lines.append("")
+        lines[-1] += part
+    return lines
+
 
 _MOST_BYTES = 64 << 20
 """Limit on the size of files; no kernel is nearly as large."""
@@ -23,7 +93,7 @@ def has_embedded(path: str | Path) -> bool:
     content = read_content(path)
     if _is_module(path, content):
         return spirv.holds(content, str(path))
-    return source.holds(content)
+    return holds(content)
 
 
 def read_embedded(path: str | Path) -> tuple[Profile, ...]:
@@ -31,7 +101,7 @@ def read_embedded(path: str | Path) -> tuple[Profile, ...]:
     path = Path(path)
     content = read_content(path)
     module = _is_module(path, content)
-    bare, payload = spirv.take_out(content, str(path)) if module else source.take_out(content, str(path))
+    bare, payload = spirv.take_out(content, str(path)) if module else take_out(content, str(path))
     if payload is None:
         raise InputError(f"{path}: expected a profile that crosscast embed wrote into it, found none")
     if digest(bare) != payload.sha256:
@@ -48,7 +118,7 @@ def read_content(path: Path) -> bytes:
 
 
 def _is_module(path: Path, content: bytes) -> bool:
-    return path.suffix == ".spv" or is_module(content)
+    return path.suffix == ".spv" or spirv.is_module(content)
 
 
 @dataclass(frozen=True)

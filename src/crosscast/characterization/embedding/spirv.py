@@ -15,7 +15,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.characterization.embedding.payload import NAME, Payload, damaged, decode, digest, encode
+from crosscast.characterization.embedding import NAME, Payload, damaged, decode, digest, encode
 from crosscast.characterization.toolchain import compile_spirv
 from crosscast.errors import InputError, UnsupportedError
 from crosscast.kernel import Program

@@ -17,7 +17,7 @@ from crosscast.characterization.value_types import ValueType
 from crosscast.data.environment import memory_bytes
 from crosscast.data.fields import Fields
 from crosscast.errors import InputError
-from crosscast.kernel import Addressing, Argument, Image, Local, Parameter, Program, Sampler
+from crosscast.kernel import CHANNELS, Addressing, Argument, Image, Local, Parameter, Program, Sampler
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def _read_array(path: Path, kind: ValueType, where: str) -> Array:
     try:
         if path.suffix == ".npy":
             # Mapped, so that the only copy is in the engine's memory.
-            content: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+            content: Array = np.lib.format.open_memmap(path, mode="r")
         else:
             content = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
     except OSError as error:
@@ -278,8 +278,6 @@ def _buffer_of_values(fields: Fields, kind: ValueType) -> Array:
         return np.concatenate([kind.pack(numbers[row : row + kind.width]) for row in rows])
 
 
-_ORDERS = {"R": 1, "A": 1, "RG": 2, "RGBA": 4, "BGRA": 4, "INTENSITY": 1, "LUMINANCE": 1, "DEPTH": 1}
-"""Orders of channels, with their numbers of channels."""
 _ADDRESSING: tuple[Addressing, ...] = get_args(Addressing)
 _SHAPE = "the image's size, slowest axis first ([height, width])"
 
@@ -293,9 +291,9 @@ def _image(table: Fields, base: Path, rng: np.random.Generator) -> Argument:
     if kind.width > 1:
         raise table.fail("type", "a scalar type (channel_order says how many channels)")
     shape = table.sizes("shape", 1) or ()
-    order = table.choice("channel_order", tuple(_ORDERS), "RGBA")
-    if shape and _ORDERS[order] > 1:
-        shape = (*shape, _ORDERS[order])
+    order = table.choice("channel_order", tuple(CHANNELS), "RGBA")
+    if shape and CHANNELS[order] > 1:
+        shape = (*shape, CHANNELS[order])
     normalized, layers = table.flag("normalized"), table.flag("layers")
     array = (
         _make_array(table, kind, shape, rng) if file is None else _read_array(base / file, kind, table.where)

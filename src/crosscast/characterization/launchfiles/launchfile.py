@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,10 +21,9 @@ from crosscast.characterization.launchfiles.arguments import (
     frontend_parameters,
     within,
 )
-from crosscast.characterization.launchfiles.includes import self_contained
 from crosscast.characterization.value_types import SCALAR_NAMES, ValueType
 from crosscast.data.fields import Fields
-from crosscast.errors import InputError
+from crosscast.errors import InputError, UnsupportedError
 from crosscast.kernel import (
     CPP_STANDARDS,
     OPENCL_STANDARDS,
@@ -261,6 +261,83 @@ def read_launches(path: str | Path) -> list[Launch]:
     if Path(path).suffix == ".sim":
         return [simfile.read(path).launch]
     return read(path)
+
+
+Header = tuple[str, str]
+"""Key of an included file, and its text."""
+
+# Comments and strings first, so that an include inside of one does not match
+_TOKEN = re.compile(
+    r"/\*.*?\*/|//(?:\\\r?\n|[^\n])*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
+    r"|^[ \t]*#[ \t]*include[ \t]*(?:\"(?P<quoted>[^\"\n]+)\"|<(?P<angled>[^>\n]+)>)[^\n]*$",
+    re.MULTILINE | re.DOTALL,
+)
+_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b[^\n]*$", re.MULTILINE)
+_BY_MACRO = re.compile(r"^[ \t]*#[ \t]*include[ \t]+[A-Za-z_]", re.MULTILINE)
+_GUARD = re.compile(r"^[ \t]*#[ \t]*(?:ifndef\b|if[ \t]+!)", re.MULTILINE)
+
+
+def inlined(
+    text: str,
+    find: Callable[[str, bool, str], Header | None],
+    label: str,
+    stack: tuple[str, ...] = (),
+    once: set[str] | None = None,
+) -> str:
+    """Inline the includes of a source; those that are not found are left.
+
+    `find` gets the name of a header, whether that is in quotes, and the key of the including file, which is
+    `label` for the source. Files that include it, and those that are included at most once and were, are in
+    `stack` and `once`.
+    """
+    seen: set[str] = set() if once is None else once
+
+    def put(match: re.Match[str]) -> str:
+        name = match["quoted"] or match["angled"]
+        header = find(name, match["quoted"] is not None, label) if name else None
+        if header is None:
+            return match[0]
+        key, content = header
+        is_once = _ONCE.search(content) is not None
+        if key in (*stack, label) and not (is_once or _GUARD.search(content)):
+            raise UnsupportedError(f"{label}: its header {name} includes itself")
+        if key in (*stack, label) or key in seen:
+            return ""
+        if is_once:
+            seen.add(key)
+        return inlined(_ONCE.sub("", content), find, key, (*stack, label), seen)
+
+    return _TOKEN.sub(put, text)
+
+
+def self_contained(program: Program) -> Program:
+    """Return a program of a single source, with the user's headers inlined."""
+    if program.form in ("llvm-ir", "bitcode") or b"include" not in program.content:
+        return replace(program, options=_without_folders(program))
+    text = program.content.decode("utf-8", "surrogateescape")
+    folders = [Path(option[2:].strip()) for option in program.options if option.startswith("-I")]
+
+    def find(name: str, quoted: bool, of: str) -> Header | None:
+        including = [Path(of).parent] if quoted and program.path else []
+        source = [program.path.parent] if program.path else []
+        for folder in (*including, *source, *folders):
+            path = (folder / name).absolute()
+            try:
+                if path.is_file():
+                    return str(path), path.read_text("utf-8", "surrogateescape")
+            except OSError as error:
+                raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+        return None
+
+    source_text = inlined(text, find, str(program.path.absolute()) if program.path else program.label)
+    if folders and _BY_MACRO.search(source_text):
+        raise UnsupportedError(f"{program.label}: it includes a file by the name that a macro has")
+    content = source_text.encode("utf-8", "surrogateescape")
+    return replace(program, content=content, options=_without_folders(program))
+
+
+def _without_folders(program: Program) -> tuple[str, ...]:
+    return tuple(option for option in program.options if not option.startswith("-I"))
 
 
 _SUFFIXES = {"opencl-c": ".cl", "cuda": ".cu", "hip": ".hip", "llvm-ir": ".ll", "bitcode": ".bc"}
