@@ -25,7 +25,7 @@ import numpy as np
 import crosscast
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
-from crosscast.measure.cpu_counters import available
+from crosscast.measure.host_state import available
 from crosscast.measure.regions.recorder import Metering
 from crosscast.measure.sensors import RaplSensor
 

@@ -23,7 +23,6 @@ from crosscast.cli import BAD_USAGE, INTERRUPTED, TERMINATED, command_line, main
 from crosscast.cli.options import LAUNCH, WORK, OfLaunch
 from crosscast.commands.compare import DIFFERS
 from crosscast.commands.output import cache_folder, check_writable, warn_of
-from crosscast.measure import profiling
 from crosscast.suite.application import names
 from support.commands import Command, Output, arguments_of, shared_command_line
 from support.examples import one_in
@@ -140,9 +139,7 @@ def test_each_mistake_is_one_sentence_and_exit_2(
     monkeypatch.chdir(workshop.folder)
     workshop.make_those_in(line)
     if not any(word in line for word in REFUSED_LATER):
-        # In both, as a module that is imported later would keep what it finds here.
-        for module in (run, profiling):
-            monkeypatch.setattr(module, "characterize_launch", not_run)
+        monkeypatch.setattr(run, "characterize_launch", not_run)
     before = workshop.listing()
     capsys.readouterr()
     assert main(shlex.split(line)) == 2

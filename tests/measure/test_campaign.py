@@ -14,7 +14,7 @@ from crosscast.data.profiles import PROFILES
 from crosscast.data.schema import DEVICES, SESSIONS, Schema
 from crosscast.data.table import table_of
 from crosscast.errors import CheckFailed, DeviceFault, EnvironmentFault, InputError, MissingExtraError
-from crosscast.measure import campaign
+from crosscast.measure import campaign, inventory
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import devices, find
 from crosscast.measure.processes import CharacterizeJob, DescribeJob, InstructionMixJob, Job
@@ -76,7 +76,7 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = Machine()
-    monkeypatch.setattr(campaign, "run_job", found)
+    monkeypatch.setattr(inventory, "run_job", found)
     return found
 
 
@@ -235,7 +235,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Left:
     """What is to be done of the plan after its build, where the first row of a table has other cells then."""
     folder = tmp_path_factory.mktemp("built")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(campaign, "run_job", Machine())
+        patch.setattr(inventory, "run_job", Machine())
         campaign.build(ONE, folder)
     built = read_dataset(folder)
 

@@ -18,8 +18,7 @@ from crosscast.data.dataset import Dataset, parts, read_dataset
 from crosscast.data.schema import MIXES
 from crosscast.data.table import table_of
 from crosscast.errors import CheckFailed, InputError, MissingExtraError
-from crosscast.measure import campaign as engine
-from crosscast.measure import host_state
+from crosscast.measure import host_state, inventory
 from crosscast.measure.campaign import CampaignState
 from crosscast.measure.corun import campaign, profile
 from crosscast.measure.corun.run import CoRunSettings, JobWork, MixRun
@@ -71,7 +70,7 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = Machine()
-    for module in (engine, profile):
+    for module in (inventory, profile):
         monkeypatch.setattr(module, "run_job", found.job)
     monkeypatch.setattr(host_state, "doubts", list)
     monkeypatch.setattr(campaign, "Crew", lambda device, settings: found.crew)

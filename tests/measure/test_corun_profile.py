@@ -3,6 +3,9 @@
 import json
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -10,17 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.cli import main
 from crosscast.data.fields import TableRow
 from crosscast.errors import CheckFailed, DeviceFault, InputError
 from crosscast.kernel import Program
 from crosscast.measure.corun import profile
-from crosscast.measure.corun.run import MixRun
+from crosscast.measure.corun.run import JobWork, MixRun
 from crosscast.measure.inventory import static_facts
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, devices
-from crosscast.measure.stressors import LEVELS, VGA_BYTES, HostQueue, ImageReader, host_run
+from crosscast.measure.stressors import LEVELS, VGA_BYTES, HostQueue, host_run
 from crosscast.measure.subjects import Stressor, SuiteProblem
-from support.commands import Output
 from support.measuring import MadeCrew
 from support.refusals import refusals
 
@@ -95,13 +96,15 @@ KMEANS = SuiteProblem("kmeans", "tiny", {}, 0)
 COUNTED = {"kmeans": {"instructions": 300.0, "cycles": 100.0, "branches": 10.0, "branch_misses": 0.0}}
 
 
-def calibrated(crew: MadeCrew) -> profile.StressorCalibration:
-    return profile.calibrate_stressors(crew, CPU.id, static_facts(CPU))
-
-
-def profiled(crew: MadeCrew, device: OpenCLDevice = CPU, **options: object) -> profile.ProfiledApplication:
-    calibration = calibrated(crew)
+def profiled(
+    crew: MadeCrew,
+    device: OpenCLDevice = CPU,
+    failing: Mapping[str, str] = MappingProxyType({}),
+    **options: object,
+) -> profile.ProfiledApplication:
+    calibration = profile.calibrate_stressors(crew, CPU.id, static_facts(CPU))
     crew.mixes.clear()
+    crew.failing.update(failing)
     return profile.profile_of(("kmeans", "tiny"), KMEANS, device, crew, calibration, **options)  # type: ignore[arg-type]
 
 
@@ -118,6 +121,9 @@ def test_a_profile_has_the_job_alone_and_what_happens_beside_each_stressor() -> 
         expected[f"fairness_{level}"] = min(1.2, slowdown) / max(1.2, slowdown)
     assert alone.features == pytest.approx(expected)
     assert (alone.power_w, found.notes) == (None, [])
+    found = profile.profile_of(("kmeans", "tiny"), KMEANS, CPU, crew, None)
+    assert crew.mixes[4:] == [("kmeans",)]
+    assert set(found.isolated_run.features) == {"cpu_time_s", "utilisation"}
 
 
 def test_power_is_that_of_the_whole_device_alone_and_beside_others() -> None:
@@ -138,7 +144,13 @@ def test_counters_and_shares_of_instructions_become_features(monkeypatch: pytest
 
 
 def test_on_a_gpu_the_features_of_a_cpu_are_measured_there_for_the_same_runs() -> None:
-    cpu = MadeCrew({"kmeans": 0.5}, counters=COUNTED, powers_w={"package-0": 30.0})
+    class Longer(MadeCrew):
+        """A CPU on which a job has twice the runs, as it is that much faster."""
+
+        def run(self, works: Sequence[JobWork], /) -> MixRun:
+            return super().run([replace(work, runs=8) for work in works])
+
+    cpu: MadeCrew = Longer({"kmeans": 0.5}, counters=COUNTED, powers_w={"package-0": 30.0})
     features = profiled(MadeCrew({"kmeans": 0.01}), GPU, on_cpu=(CPU, cpu)).isolated_run.features
     assert (features["cpu_time_s"], features["cpu_power_w"], features["ipc"]) == (2.0, 30.0, 3.0)
     assert "utilisation" not in features
@@ -151,9 +163,7 @@ def test_on_a_gpu_the_features_of_a_cpu_are_measured_there_for_the_same_runs() -
 
 def test_beside_a_stressor_that_fails_the_rest_is_kept() -> None:
     crew = MadeCrew({"kmeans": 0.01})
-    calibration = calibrated(crew)
-    crew.failing["medium"] = "out of memory"
-    found = profile.profile_of(("kmeans", "tiny"), KMEANS, CPU, crew, calibration)
+    found = profiled(crew, failing={"medium": "out of memory"})
     assert found.notes == ["beside the stressor medium: out of memory"]
     assert {"fairness_low", "fairness_high"} <= set(found.isolated_run.features)
     assert "fairness_medium" not in found.isolated_run.features
@@ -168,53 +178,45 @@ def test_a_time_that_is_clearly_shorter_beside_a_stressor_is_doubted() -> None:
     assert note.startswith("0.71 times as long beside the stressor low as alone: something disturbed the")
 
 
-def test_without_stressors_only_the_run_alone_is_measured() -> None:
-    crew = MadeCrew({"kmeans": 0.01})
-    found = profile.profile_of(("kmeans", "tiny"), KMEANS, CPU, crew, None)
-    assert crew.mixes == [("kmeans",)]
-    assert set(found.isolated_run.features) == {"cpu_time_s", "utilisation"}
-
-
 @refusals("level nbytes seconds message")
 def test_wrong_input_is_refused(level: str, nbytes: int, seconds: float, message: str) -> None:
     with pytest.raises(InputError, match=message):
         host_run(level, nbytes, seconds)
 
 
-def test_the_command_says_when_it_is_ready_and_what_it_moved(capfd: Output) -> None:
-    assert main(["measure", "stressor", "medium", "--seconds", "0", "--image", "64K", "--json"]) == 0
-    output = capfd.readouterr()
-    found = json.loads(output.out)
-    assert (found["level"], found["runs"], found["image_bytes"]) == ("medium", 1, 65536)
-    assert output.err == "ready\n"
-
-
-def test_it_needs_no_opencl() -> None:
+def test_the_command_says_when_it_is_ready_and_what_it_moved_and_needs_no_opencl() -> None:
     code = (
         "import sys; sys.modules['pyopencl'] = None\n"
         "from crosscast.cli import main\n"
-        "sys.exit(main(['measure', 'stressor', 'low', '--seconds', '0', '--image', '64K']))"
+        "words = ['measure', 'stressor', 'medium', '--seconds', '0', '--image', '64K']\n"
+        "sys.exit(main(words) or main([*words, '--json']))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("low: ")
+    assert (done.returncode, done.stderr) == (0, "ready\nready\n")
+    line, _, answer = done.stdout.partition("\n")
+    assert line.startswith("medium: ")
+    found = json.loads(answer)
+    assert (found["level"], found["runs"], found["image_bytes"]) == ("medium", 1, 65536)
 
 
 SMALL = {"image_bytes": 640, "images": 3, "passes": 1, "groups": 2, "items": 4}
 
 
-def opencl_queue(made: ImageReader) -> OpenCLQueue:
-    return OpenCLQueue(devices()[0], Program.from_file(made.source_path()), made.arrays)
-
-
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("images", "passes"), [(3, 2), (4, 1)])
-def test_kernels_compute_what_numpy_does(level: str, images: int, passes: int) -> None:
-    made = LEVELS[level]({**SMALL, "images": images, "passes": passes}, 0)
-    queue = opencl_queue(made)
-    for _ in range(2):
-        queue.timed(made.run)
-        made.check()
+def test_kernels_compute_what_numpy_does_on_each_queue_and_with_buffers_overwritten(
+    level: str, images: int, passes: int
+) -> None:
+    # Memory given back may still hold what says that images are made.
+    for _ in range(3):
+        made = LEVELS[level]({**SMALL, "images": images, "passes": passes}, 0)
+        queue = OpenCLQueue(devices()[0], Program.from_file(made.source_path()), made.arrays)
+        for _ in range(2):
+            queue.timed(made.run)
+            made.check()
+    queue.spoil()
+    queue.timed(made.run)
+    made.check()
 
 
 @given(st.sampled_from(sorted(LEVELS)), st.integers(1, 40), *[st.integers(1, 5)] * 4)
@@ -238,19 +240,6 @@ def test_a_pixel_that_was_not_added_fails_the_check(level: str) -> None:
         made.check()
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_images_are_made_on_each_queue_and_again_where_their_buffers_were_overwritten(level: str) -> None:
-    # Memory given back may still hold what says that they are made.
-    for _ in range(5):
-        made = LEVELS[level](SMALL, 0)
-        queue = opencl_queue(made)
-        queue.timed(made.run)
-        made.check()
-    queue.spoil()
-    queue.timed(made.run)
-    made.check()
-
-
 def test_low_reads_one_vga_image_as_often_as_it_takes_to_read_what_medium_reads() -> None:
     extents = {**SMALL, "image_bytes": VGA_BYTES * 5, "images": 4, "passes": 3}
     low, medium, high = (kind(extents, 0) for kind in LEVELS.values())
@@ -259,10 +248,6 @@ def test_low_reads_one_vga_image_as_often_as_it_takes_to_read_what_medium_reads(
     # Of the image and one array that are read, and of another that is written.
     assert high.moved_bytes == 3 * medium.moved_bytes
     assert low.nbytes < medium.nbytes < high.nbytes
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_extents_that_fit_leave_room_for_the_arrays(level: str) -> None:
-    extents = LEVELS[level].fit(10_000_000)
-    assert 4 * extents["image_bytes"] < LEVELS[level](extents, 0).nbytes or level == "low"
-    assert LEVELS[level](extents, 0).nbytes <= 10_000_000
+    for kind in LEVELS.values():
+        extents = kind.fit(10_000_000)
+        assert 4 * extents["image_bytes"] < kind(extents, 0).nbytes <= 10_000_000 or kind.name == "low"

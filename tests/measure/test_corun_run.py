@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.errors import InputError, MissingExtraError, UnsupportedError
+from crosscast.measure.corun import crew as crews
 from crosscast.measure.corun import run
 from crosscast.measure.energy import Reading
 from crosscast.measure.opencl import devices
@@ -97,11 +98,11 @@ def work(folder: Path, runs: int | None = 1) -> run.JobWork:
 
 
 @pytest.fixture(scope="module")
-def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[run.Crew]:
+def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[crews.Crew]:
     """A crew beside a sensor that sees 10 W at all times."""
     recording = tmp_path_factory.mktemp("sensor") / "watts.csv"
     recording.write_text("domain,time_s,energy_j\nall,0,0\nall,1000,10000\n")
-    with run.Crew(devices()[-1], replace(QUICK, sensor=f"replay:{recording}")) as crew:
+    with crews.Crew(devices()[-1], replace(QUICK, sensor=f"replay:{recording}")) as crew:
         yield crew
 
 
@@ -123,7 +124,7 @@ def expect_whole(mix: run.MixRun, jobs: int = QUICK.jobs) -> None:
         assert all(value >= 0 for value in each.counters.values())
 
 
-def test_an_application_alone_and_twice_at_the_same_time(crew: run.Crew, make_application: Folder) -> None:
+def test_an_application_alone_and_twice_at_the_same_time(crew: crews.Crew, make_application: Folder) -> None:
     folder = make_application(init=NOTE)
     told: list[tuple[int, float]] = []
     alone = crew.run([work(folder, None)], lambda jobs, seconds: told.append((jobs, seconds)))
@@ -141,7 +142,7 @@ def test_an_application_alone_and_twice_at_the_same_time(crew: run.Crew, make_ap
 
 @pytest.mark.system
 def test_jobs_are_as_many_runs_as_asked_also_when_the_sensor_goes_away(
-    crew: run.Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    crew: crews.Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     short = tmp_path / "short.csv"
     short.write_text("domain,time_s,energy_j\nall,0,0\nall,0.01,1\n")
@@ -158,7 +159,7 @@ def test_jobs_are_as_many_runs_as_asked_also_when_the_sensor_goes_away(
 
 @pytest.mark.system
 def test_unequal_co_runners_run_until_the_slowest_has_enough(
-    crew: run.Crew, make_application: Folder
+    crew: crews.Crew, make_application: Folder
 ) -> None:
     slow = make_application("slow", run="time.sleep(0.1)")
     # What it says fills a pipe that nobody empties.
@@ -172,7 +173,7 @@ def test_unequal_co_runners_run_until_the_slowest_has_enough(
 
 
 def test_a_co_runner_that_crashes_leaves_the_others_what_they_have(
-    crew: run.Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch
+    crew: crews.Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     well = make_application("well")
     ill = make_application("ill", run="time.sleep(0.002)\n        if self.count > 200: os.abort()")
@@ -189,7 +190,7 @@ def test_a_co_runner_that_crashes_leaves_the_others_what_they_have(
 
 @pytest.mark.system
 def test_co_runners_that_do_not_start_are_marked_and_others_not(
-    crew: run.Crew, make_application: Folder
+    crew: crews.Crew, make_application: Folder
 ) -> None:
     unbuilt = make_application("unbuilt", source="kernel void twice(global int *a) { a[0] = oops; }")
     crashing = make_application("crashing", kernels=("crash",))
@@ -206,7 +207,7 @@ def test_co_runners_that_do_not_start_are_marked_and_others_not(
     assert (mix.mix_times_s, mix.overlap, mix.powers_w) == ([], None, {})
 
 
-def test_a_wrong_result_spoils_its_own_times_only(crew: run.Crew, make_application: Folder) -> None:
+def test_a_wrong_result_spoils_its_own_times_only(crew: crews.Crew, make_application: Folder) -> None:
     wrong = make_application("wrong", check="if self.count > 1: raise CheckFailed('first at 3')")
     mix = crew.run([work(wrong), work(make_application("well"))])
     first, second = mix.co_runners
@@ -216,7 +217,7 @@ def test_a_wrong_result_spoils_its_own_times_only(crew: run.Crew, make_applicati
 
 @pytest.mark.system
 def test_one_that_hangs_is_replaced(
-    crew: run.Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch
+    crew: crews.Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hangs = make_application("hangs", init=NOTE, run=FLAG + "time.sleep(600)")
     works = [work(make_application("well")), work(hangs)]
@@ -237,7 +238,7 @@ def test_one_that_hangs_is_replaced(
 
 @pytest.mark.system
 def test_little_time_is_a_note(
-    crew: run.Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch
+    crew: crews.Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = work(make_application(run="time.sleep(0.1)"))
     crew.run([slow])
@@ -250,7 +251,9 @@ def test_little_time_is_a_note(
 
 
 @pytest.mark.system
-def test_a_process_that_died_or_was_interrupted_is_replaced(crew: run.Crew, make_application: Folder) -> None:
+def test_a_process_that_died_or_was_interrupted_is_replaced(
+    crew: crews.Crew, make_application: Folder
+) -> None:
     folder = make_application(init=NOTE)
 
     def interrupt(jobs: int, elapsed_s: float) -> None:
@@ -270,18 +273,20 @@ def test_a_process_that_died_or_was_interrupted_is_replaced(crew: run.Crew, make
 @pytest.mark.system
 @pytest.mark.parametrize("limit", ["_most", "memory_bytes"])  # That of this machine, or of its container
 def test_too_many_processes_are_ended(
-    crew: run.Crew, make_application: Folder, limit: str, monkeypatch: pytest.MonkeyPatch
+    crew: crews.Crew, make_application: Folder, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = (make_application(name, init=NOTE) for name in ("first", "second"))
     crew.run([work(first)])
-    target, value = (crew, 1) if limit == "_most" else (run, lambda: 1 << 20)
+    target, value = (crew, 1) if limit == "_most" else (crews, lambda: 1 << 20)
     monkeypatch.setattr(target, limit, value)
     crew.run([work(second)])
     assert all(map(is_gone, noted(first)))
     assert not any(map(is_gone, noted(second)))
 
 
-def test_what_this_machine_lacks_is_no_failure_of_a_member(crew: run.Crew, make_application: Folder) -> None:
+def test_what_this_machine_lacks_is_no_failure_of_a_member(
+    crew: crews.Crew, make_application: Folder
+) -> None:
     folder = make_application(init="raise MissingExtraError('suite', 'checking')")
     with pytest.raises(MissingExtraError, match=r"pip install 'crosscast\[suite\]'"):
         crew.run([work(folder)])
@@ -295,14 +300,14 @@ def test_threads_are_limited_where_the_device_allows(make_application: Folder) -
     folder = make_application(
         init="Path(__file__ + '.threads').write_text(os.environ['POCL_MAX_PTHREAD_COUNT'])"
     )
-    with run.Crew(device, replace(QUICK, sensor="none", threads=1)) as crew:
+    with crews.Crew(device, replace(QUICK, sensor="none", threads=1)) as crew:
         mix = crew.run([work(folder)])
     assert (mix.failed, mix.sharing, mix.powers_w) == (False, {"threads": 1}, {})
     assert (folder / "driver.py.threads").read_text() == "1"
     too_many = replace(QUICK, threads=device.compute_units + 1)
-    assert "threads: expected at most" in refusal(run.Crew, device, too_many)
+    assert "threads: expected at most" in refusal(crews.Crew, device, too_many)
     with pytest.raises(UnsupportedError, match="threads: expected a CPU device of PoCL"):
-        run.Crew(replace(device, id="nvidia:0", type="gpu"), replace(QUICK, threads=1))
+        crews.Crew(replace(device, id="nvidia:0", type="gpu"), replace(QUICK, threads=1))
 
 
 @pytest.fixture
@@ -318,25 +323,25 @@ def test_only_nvidia_shares_by_a_daemon_that_listens(folder: Path, kind: socket.
     with socket.socket(socket.AF_UNIX, kind) as server:
         server.bind(str(folder / "control"))
         server.listen(1)
-        assert run.sharing("nvidia:1", environment=there) == {"sharing": "mps"}
-        assert run.sharing("pocl:0", environment=there) == {}
+        assert crews.sharing("nvidia:1", environment=there) == {"sharing": "mps"}
+        assert crews.sharing("pocl:0", environment=there) == {}
     # The socket outlives it.
     assert (folder / "control").is_socket()
-    assert run.sharing("nvidia:0", environment=there) == {"sharing": "time-slicing"}
-    assert run.sharing("amd:0", environment=there) == {}
-    assert run.sharing("pocl:0", 2) == {"threads": 2}
-    assert run.sharing("nvidia:0", 1, there) == {"sharing": "time-slicing", "threads": 1}
+    assert crews.sharing("nvidia:0", environment=there) == {"sharing": "time-slicing"}
+    assert crews.sharing("amd:0", environment=there) == {}
+    assert crews.sharing("pocl:0", 2) == {"threads": 2}
+    assert crews.sharing("nvidia:0", 1, there) == {"sharing": "time-slicing", "threads": 1}
 
 
 def test_a_pipe_is_a_daemon_while_it_is_read_and_another_file_is_none(folder: Path) -> None:
     control = folder / "control"
-    assert not run.mps_runs(folder / "missing")
-    assert not run.mps_runs(folder)
+    assert not crews.mps_runs(folder / "missing")
+    assert not crews.mps_runs(folder)
     os.mkfifo(control)
-    assert not run.mps_runs(folder)
+    assert not crews.mps_runs(folder)
     reader = os.open(control, os.O_RDONLY | os.O_NONBLOCK)
-    assert run.mps_runs(folder)
+    assert crews.mps_runs(folder)
     os.close(reader)
     control.unlink()
     control.write_text("")
-    assert not run.mps_runs(folder)
+    assert not crews.mps_runs(folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import crosscast
-from crosscast.measure.cpu_counters import Counters, CounterValue
+from crosscast.measure.host_state import Counters, CounterValue
 from crosscast.measure.regions.history import RegionKey
 from crosscast.measure.regions.recorder import Metering, metering_of
 from support.measuring import FakePerf, SteadySensor
@@ -29,29 +29,24 @@ def stepping() -> FakePerf:
     return perf
 
 
-def test_what_was_counted_between_two_readings_is_told_by_event() -> None:
+def test_what_was_counted_between_two_readings_is_told_by_event_unless_counters_were_all_taken() -> None:
     counting = Counters(perf=stepping(), events=["instructions", "cache_misses"]).__enter__()
     before = counting.so_far()
     assert before.keys() == {"instructions"}
     threads = len(before["instructions"])
     # Each thread's counter went on by as many steps as there are threads, and counts half of the time.
     assert counting.since(before) == {"instructions": 2 * 10 * threads**2}
-
-
-def test_counters_that_were_all_taken_are_absent() -> None:
-    readings = iter([CounterValue(5, 100, 50), CounterValue(5, 300, 50)])
-    perf = FakePerf(lambda event, thread: next(readings))
-    perf.enable = lambda descriptor: None  # type: ignore[method-assign]
-    counting = Counters(perf=perf, threads=[1], events=["cycles"]).__enter__()
-    assert not counting.since(counting.so_far())
+    counting = Counters(perf=stepping(), events=["cycles"], threads=[1]).__enter__()
+    ((now,),) = counting.so_far().values()
+    still = CounterValue(now.value + 10, now.enabled_ns, now.running_ns + 100)
+    assert not counting.since({"cycles": [still]})
 
 
 def test_sensors_of_a_name_are_opened_once(tmp_path: Path) -> None:
     path = tmp_path / "energy.csv"
     path.write_text("domain,time_s,energy_j\ngpu,0,0\ngpu,100,100\n")
     metering = metering_of(f"replay:{path}")
-    assert metering_of(f"replay:{path}") is metering
-    assert metering_of(metering) is metering
+    assert metering_of(f"replay:{path}") is metering is metering_of(metering)
     assert metering.wholes == ["gpu"]
 
 
@@ -66,18 +61,13 @@ class Pool:
         return dict(self.metering.powers_w((RegionKey("a"), None), time_s, energy_j))
 
 
-def test_a_long_run_has_its_own_power() -> None:
+@pytest.mark.parametrize(("share", "runs"), [(2000, 1), (9, 1), (8, 2), (4, 5), (1, 67)])
+def test_short_runs_have_a_power_after_as_many_as_make_its_error_5_percent(share: float, runs: int) -> None:
     pool = Pool(0.001)
-    assert pool.add(2.0, cpu=100.0) == {"cpu": 50.0}
-    assert pool.add(1.0, cpu=100.0) == {"cpu": 100.0}
-
-
-@pytest.mark.parametrize(("share", "runs"), [(9, 1), (8, 2), (4, 5), (1, 67)])
-def test_short_runs_have_it_after_as_many_as_make_the_error_5_percent(share: float, runs: int) -> None:
-    pool = Pool(0.001)
-    found = [pool.add(share * 0.001, cpu=1.0) for _ in range(runs)]
-    assert found[:-1] == [{}] * (runs - 1)
-    assert found[-1]["cpu"] == pytest.approx(1000 / share)
+    # What stands still never tells 0 W.
+    found = [pool.add(share * 0.001, cpu=1.0, dram=0.0) for _ in range(runs)]
+    assert found == [{}] * (runs - 1) + [{"cpu": pytest.approx(1000 / share)}]
+    assert Pool(0.0).add(0.0, cpu=1.0) == {}
 
 
 @pytest.mark.parametrize("run_s", [0.0003, 0.001, 0.005, 0.02])
@@ -97,19 +87,11 @@ def test_the_power_is_as_near_as_is_said(run_s: float) -> None:
     assert (sum(error**2 for error in errors) / len(errors)) ** 0.5 < 0.06
 
 
-def test_a_counter_that_stands_still_never_tells_0_w() -> None:
-    assert Pool(0.001).add(1.0, cpu=5.0, dram=0.0) == {"cpu": 5.0}
-
-
 def test_runs_before_a_sensor_failed_are_not_mixed_with_those_after() -> None:
     pool = Pool(0.1)
     assert pool.add(0.8, cpu=800.0, gpu=800.0) == {}
     assert pool.add(0.8, cpu=8.0) == {}
     assert pool.add(0.8, cpu=8.0)["cpu"] == pytest.approx(10.0)
-
-
-def test_a_run_of_no_time_has_no_power() -> None:
-    assert Pool(0.0).add(0.0, cpu=1.0) == {}
 
 
 @pytest.mark.parametrize(

@@ -156,19 +156,17 @@ kernel void ask(global int *missing, global int *out) { out[0] = missing == 0; }
 """
 
 
-@pytest.fixture(scope="module")
-def device() -> OpenCLDevice:
-    return devices()[0]
+DEVICE = devices()[0]
 
 
-def queue_of(device: OpenCLDevice, *arrays: Array) -> OpenCLQueue:
-    return OpenCLQueue(device, Program(SOURCE), arrays)
+def queue_of(*arrays: Array) -> OpenCLQueue:
+    return OpenCLQueue(DEVICE, Program(SOURCE), arrays)
 
 
-def test_arguments_of_every_kind_arrive(device: OpenCLDevice) -> None:
+def test_arguments_of_every_kind_arrive() -> None:
     ints, sums = np.ones(64, np.int32), np.zeros(4, np.int32)
     reals, flag = np.zeros(2, np.float32), np.zeros(1, np.int32)
-    queue = queue_of(device, ints, sums, reals, flag)
+    queue = queue_of(ints, sums, reals, flag)
     queue.write(ints, sums)
     ints[:] = 0
     queue.launch("add", (64,), (16,), ints, np.int32(5))
@@ -179,33 +177,31 @@ def test_arguments_of_every_kind_arrive(device: OpenCLDevice) -> None:
     assert (sums.tolist(), reals.tolist(), flag.tolist()) == ([6 * 16] * 4, [3, 0.5], [1])
 
 
-def test_a_compiler_that_refuses_is_quoted(
-    device: OpenCLDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_compiler_that_refuses_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with pytest.raises(CompileError, match=rf"<source>: the compiler of {device.id} refuses it: .*oops"):
-        OpenCLQueue(device, Program(b"kernel void k(global int *a) { a[0] = oops; }"), [])
+    with pytest.raises(CompileError, match=rf"<source>: the compiler of {DEVICE.id} refuses it: .*oops"):
+        OpenCLQueue(DEVICE, Program(b"kernel void k(global int *a) { a[0] = oops; }"), [])
     assert not list(tmp_path.iterdir())
 
 
-def test_files_beside_the_source_can_be_included(device: OpenCLDevice, tmp_path: Path) -> None:
+def test_files_beside_the_source_can_be_included(tmp_path: Path) -> None:
     (tmp_path / "two.h").write_text("#define TWO 2\n")
     (tmp_path / "k.cl").write_text('#include "two.h"\nkernel void k(global int *a) { a[0] = TWO; }\n')
     out = np.zeros(1, np.int32)
-    queue = OpenCLQueue(device, Program.from_file(tmp_path / "k.cl"), [out])
+    queue = OpenCLQueue(DEVICE, Program.from_file(tmp_path / "k.cl"), [out])
     queue.launch("k", (1,), (1,), out)
     queue.read(out)
     assert out[0] == 2
 
 
-def test_other_kernels_arrays_and_programs_are_refused(device: OpenCLDevice) -> None:
-    queue = queue_of(device)
+def test_other_kernels_arrays_and_programs_are_refused() -> None:
+    queue = queue_of()
     with pytest.raises(LaunchError, match=r"kernel 'minus': expected one of .*add"):
         queue.launch("minus", (1,), (1,))
     for copy in (queue.write, queue.read):
         assert "expected one of the application's arrays" in refusal(copy, np.zeros(4, np.int32))
     with pytest.raises(UnsupportedError, match="measuring needs OpenCL C"):
-        OpenCLQueue(device, Program(b"BC\xc0\xde", form="bitcode"), [])
+        OpenCLQueue(DEVICE, Program(b"BC\xc0\xde", form="bitcode"), [])
 
 
 @pytest.mark.parametrize(
@@ -218,10 +214,10 @@ def test_other_kernels_arrays_and_programs_are_refused(device: OpenCLDevice) -> 
         ((np.int32(1), np.int32(2)), "^add: argument 2: expected 2 arguments, found 3$"),
     ],
 )
-def test_a_wrong_argument_is_named(device: OpenCLDevice, rest: tuple[Any, ...], message: str) -> None:
+def test_a_wrong_argument_is_named(rest: tuple[Any, ...], message: str) -> None:
     ints = np.zeros(64, np.int32)
     with pytest.raises(InputError, match=message):
-        queue_of(device, ints).launch("add", (64,), (16,), ints, *rest)
+        queue_of(ints).launch("add", (64,), (16,), ints, *rest)
 
 
 @pytest.mark.parametrize(("found", "left"), [(b"generic", False), (b"znver3", True)])

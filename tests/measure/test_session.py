@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -17,44 +17,32 @@ from crosscast.errors import CheckFailed, DeviceFault, InputError, MissingExtraE
 from crosscast.measure import subjects
 from crosscast.measure.energy import Sensor
 from crosscast.measure.measurement import summaries
-from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, devices
-from crosscast.measure.profiling import instruction_mix_of
+from crosscast.measure.opencl import OpenCLQueue, devices
 from crosscast.measure.session import SessionRows, measure_session
+from crosscast.measure.subjects import instruction_mix_of
 from crosscast.suite.application import application
-from support.measuring import cl_error
+from support.measuring import SteadySensor, cl_error
 from support.refusals import refusal, refusals
 from support.tables import record
 
 Folder = Callable[..., Path]
+DEVICE = devices()[-1]
 QUICK = subjects.Settings(min_runs=4, min_time_s=0.0, warmups=2)
 
 
-class FakeSensor:
-    """Has used a joule more each time that it is asked, until it fails."""
+def sensor_of(wanted: int = 0, fails_after: int = 1 << 30, interval_s: float = 3600.0) -> Sensor:
+    """A sensor that has counted a joule more each time that it is read, until it fails."""
 
-    name, domains, resolution_s, is_quick = "fake", ("all",), 0.0, True
+    def joules() -> Iterator[float]:
+        yield from map(float, range(fails_after))
+        raise SensorFault("the fake sensor went away")
 
-    def __init__(self, wanted: int = 0, fails_after: int = 1 << 30, interval_s: float = 3600.0) -> None:
-        self.samples_wanted, self.interval_s = wanted, interval_s
-        self._fails_after, self._asked = fails_after, 0
-
-    def begin(self) -> None:
-        self._asked = 0
-
-    def read_j(self) -> tuple[float, ...]:
-        if self._asked >= self._fails_after:
-            raise SensorFault("the fake sensor went away")
-        self._asked += 1
-        return (float(self._asked),)
-
-
-@pytest.fixture(scope="module")
-def device() -> OpenCLDevice:
-    return devices()[-1]
+    found = SteadySensor(1.0, clock=joules().__next__)
+    found.samples_wanted, found.interval_s = wanted, interval_s
+    return found
 
 
 def measured(
-    device: OpenCLDevice,
     name: object,
     settings: subjects.Settings = QUICK,
     sensor: Sensor | None = None,
@@ -62,11 +50,11 @@ def measured(
 ) -> SessionRows:
     parameters = options.pop("parameters", {"items": 1024})
     problem = subjects.SuiteProblem(str(name), "tiny", parameters, 5, options.pop("most", None))
-    return measure_session(subjects.load(problem), device, settings, sensor, **options)
+    return measure_session(subjects.load(problem), DEVICE, settings, sensor, **options)
 
 
-def test_every_run_of_every_kernel_is_a_record_with_raw_times(device: OpenCLDevice) -> None:
-    found = measured(device, "lud", parameters={"blocks": 4}, repeat=3)
+def test_every_run_of_every_kernel_is_a_record_with_raw_times() -> None:
+    found = measured("lud", parameters={"blocks": 4}, repeat=3)
     check(RECORDS, table_of(RECORDS, found.records), "records")
     check(SESSIONS, table_of(SESSIONS, [found.session]), "sessions")
     runs: dict[int, list[dict[str, Any]]] = {row["run"]: [] for row in found.records}
@@ -87,68 +75,64 @@ def test_every_run_of_every_kernel_is_a_record_with_raw_times(device: OpenCLDevi
     assert starts == sorted(starts)
 
 
-def test_the_session_says_what_was_measured_and_where(device: OpenCLDevice, make_application: Folder) -> None:
+def test_the_session_says_what_was_measured_and_where(make_application: Folder) -> None:
     folder = make_application()
-    session = measured(device, folder).session
-    assert (session["application"], session["size"], session["device"]) == ("own", "tiny", device.key)
+    session = measured(folder).session
+    assert (session["application"], session["size"], session["device"]) == ("own", "tiny", DEVICE.key)
     assert (json.loads(session["parameters"]), session["seed"]) == ({"items": 1024}, 5)
     assert (json.loads(session["kernels"]), session["working_set_bytes"]) == (["twice"], 8192)
-    assert (session["warmups"], session["timer_resolution_s"]) == (2, device.timer_resolution_s)
+    assert (session["warmups"], session["timer_resolution_s"]) == (2, DEVICE.timer_resolution_s)
     assert len(session["source_sha256"]) == 64
-    assert json.loads(session["environment"])["opencl_driver"] == device.driver
+    assert json.loads(session["environment"])["opencl_driver"] == DEVICE.driver
     # Counters are kept where they work.
     assert all(value >= 0 for value in json.loads(session["counters"] or "{}").values())
     off = subjects.Settings(min_runs=1, min_time_s=0.0, counters=False)
-    assert measured(device, folder, off).session["counters"] is None
+    assert measured(folder, off).session["counters"] is None
 
 
 @pytest.mark.parametrize(("warmups", "unrecorded"), [(3, 3), (0, 1)])
 def test_warm_ups_are_not_recorded_and_runs_go_on(
-    device: OpenCLDevice, make_application: Folder, warmups: int, unrecorded: int
+    make_application: Folder, warmups: int, unrecorded: int
 ) -> None:
     folder = make_application(run="Path(__file__ + '.runs').write_text(str(self.count))")
-    found = measured(device, folder, subjects.Settings(min_runs=1, min_time_s=0.2, warmups=warmups))
+    found = measured(folder, subjects.Settings(min_runs=1, min_time_s=0.2, warmups=warmups))
     assert int((folder / "driver.py.runs").read_text()) == found.session["runs"] + unrecorded
     assert found.session["warmups"] == unrecorded
     assert found.session["loop_s"] >= 0.2
     assert found.session["runs"] > 1
 
 
-def test_progress_is_told(
-    device: OpenCLDevice, make_application: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_progress_is_told(make_application: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crosscast.measure.session._REPORT_S", 0.0)
     told: list[tuple[int, float]] = []
-    found = measured(device, make_application(), report=lambda runs, elapsed: told.append((runs, elapsed)))
+    found = measured(make_application(), report=lambda runs, elapsed: told.append((runs, elapsed)))
     assert [runs for runs, _ in told] == list(range(1, found.session["runs"] + 1))
     assert told == sorted(told)
 
 
-def test_energy_is_that_of_all_recorded_runs(device: OpenCLDevice, make_application: Folder) -> None:
+def test_energy_is_that_of_all_recorded_runs(make_application: Folder) -> None:
     folder = make_application()
-    found = measured(device, folder, sensor=FakeSensor())
+    found = measured(folder, sensor=sensor_of())
     check(ENERGY, table_of(ENERGY, found.energy), "energy")
     (row,) = found.energy
-    assert (row["sensor"], row["domain"], row["energy_j"]) == ("fake", "all", 1.0)
+    assert (row["sensor"], row["domain"], row["energy_j"]) == ("steady", "package-0", 1.0)
     assert (row["runs"], row["samples"]) == (found.session["runs"], 2)
     assert (row["times_s"], row["energies_j"]) == ([0.0, row["duration_s"]], [0.0, 1.0])
     # A slow sensor gets more runs.
-    slow = measured(device, folder, sensor=FakeSensor(wanted=30, interval_s=0.01))
+    slow = measured(folder, sensor=sensor_of(wanted=30, interval_s=0.01))
     assert slow.session["loop_s"] >= 0.28
     assert slow.energy[0]["samples"] >= 30
 
 
 @pytest.mark.parametrize("after", [0, 1, 10])
-def test_a_lost_sensor_costs_its_readings(device: OpenCLDevice, make_application: Folder, after: int) -> None:
-    found = measured(device, make_application(), sensor=FakeSensor(20, after, 0.001))
+def test_a_lost_sensor_costs_its_readings(make_application: Folder, after: int) -> None:
+    found = measured(make_application(), sensor=sensor_of(20, after, 0.001))
     assert found.session["runs"] >= 4
     assert len(found.records) == found.session["runs"]
     assert (found.energy, found.notes) == ([], ["the fake sensor went away"])
 
 
-def test_a_device_that_is_lost_is_named(
-    device: OpenCLDevice, make_application: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_that_is_lost_is_named(make_application: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     timed, count = OpenCLQueue.timed, iter(range(100))
 
     def fail_in_the_fifth_run(self: OpenCLQueue, run: Callable[[OpenCLQueue], None]) -> Any:
@@ -157,33 +141,31 @@ def test_a_device_that_is_lost_is_named(
         return timed(self, run)
 
     monkeypatch.setattr(OpenCLQueue, "timed", fail_in_the_fifth_run)
-    with pytest.raises(DeviceFault, match=f"own on {device.id}: the device failed or was lost"):
-        measured(device, make_application())
+    with pytest.raises(DeviceFault, match=f"own on {DEVICE.id}: the device failed or was lost"):
+        measured(make_application())
     assert next(count) == 5
 
 
 @pytest.mark.parametrize("check_fails", ["self.count == 2", "self.count > 2"])
-def test_the_result_is_checked_before_and_after(
-    device: OpenCLDevice, make_application: Folder, check_fails: str
-) -> None:
+def test_the_result_is_checked_before_and_after(make_application: Folder, check_fails: str) -> None:
     folder = make_application(check=f"if {check_fails}: raise CheckFailed(f'wrong after {{self.count}}')")
     with pytest.raises(CheckFailed, match="wrong after"):
-        measured(device, folder)
+        measured(folder)
 
 
 @refusals("run message")
 def test_runs_must_launch_the_kernels_that_the_driver_names(
-    device: OpenCLDevice, make_application: Folder, run: str, message: str
+    make_application: Folder, run: str, message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        measured(device, make_application(run=run))
+        measured(make_application(run=run))
 
 
 @pytest.mark.parametrize(("most", "told"), [(8191, True), (8192, False), (None, False)])
 def test_a_working_set_over_the_size_is_a_note(
-    device: OpenCLDevice, make_application: Folder, most: int | None, told: bool
+    make_application: Folder, most: int | None, told: bool
 ) -> None:
-    found = measured(device, make_application(), most=most)
+    found = measured(make_application(), most=most)
     note = "own: its working set has 8192 bytes, more than the 8191 that tiny stands for (its driver's fit)"
     assert found.notes == [note] * told
 
@@ -192,7 +174,7 @@ def test_a_working_set_over_the_size_is_a_note(
     ("times", "statistics"),
     [
         # Over runs, of the mean of their invocations
-        ([[1.0, 3.0], [5.0], [2.0, 2.0, 2.0]], (3, 6, 2.0, 3.0, 2.0, 5.0, 3**0.5, 3**0.5 / 3)),
+        ([[1.0, 3.0], [7.0], [3.0, 3.0, 3.0]], (3, 6, 3.0, 4.0, 2.0, 7.0, 7**0.5, 7**0.5 / 4)),
         ([[1.0]], (1, 1, 1.0, 1.0, 1.0, 1.0, None, None)),
         ([[0.0], [0.0]], (2, 2, 0.0, 0.0, 0.0, 0.0, 0.0, None)),
     ],
@@ -212,18 +194,14 @@ kernel void set(global int *a) { a[get_global_id(0)] = 1; }
 """
 
 
-def test_an_application_of_the_suite_is_loaded_at_its_size_and_known_by_its_kernels() -> None:
-    problem = subjects.SuiteProblem("crc", "tiny", {"bytes": 100}, 3)
-    loaded, known = subjects.load(problem), subjects.identity(problem)
-    assert (loaded.name, loaded.size, loaded.kernels) == ("crc", "tiny", ("crc32_slice8",))
-    assert (loaded.parameters, loaded.seed) == ({"bytes": 100}, 3)
-    assert loaded.application.nbytes == 100 + 4 * 256 + 4
-    assert known.source_sha256 == known.program.sha256
-
-
-def test_one_s_own_is_known_by_its_sources_of_which_nothing_runs(
+def test_an_application_is_known_by_its_kernels_and_one_s_own_by_all_sources_of_which_nothing_runs(
     make_application: Folder,
 ) -> None:
+    of_suite = subjects.load(subjects.SuiteProblem("crc", "tiny", {"bytes": 100}, 3))
+    assert (of_suite.name, of_suite.size, of_suite.kernels) == ("crc", "tiny", ("crc32_slice8",))
+    assert (of_suite.parameters, of_suite.seed) == ({"bytes": 100}, 3)
+    assert of_suite.application.nbytes == 100 + 4 * 256 + 4
+    assert of_suite.source_sha256 == of_suite.program.sha256
     folder = make_application(init="raise CheckFailed('no')")
     problem = subjects.SuiteProblem(str(folder), "tiny", {"items": 1024}, 0)
     found = subjects.identity(problem)
@@ -319,16 +297,15 @@ def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], message:
         subjects.Settings(**given)
 
 
-def test_launch_files_have_a_mix_of_instructions(launches: Path) -> None:
+def test_launch_files_have_a_mix_of_instructions_and_wrong_results_none(
+    launches: Path, make_application: Folder
+) -> None:
     launch_file = write(launches, SET)
     assert launch_file.label == "two"
     mix = instruction_mix_of(launch_file, 60.0)
     # Of a work-item: its number, an address, a store, and the return.
     assert tuple(mix) == CLASSES
     assert mix["control"] == mix["mem"] == 0.25
-
-
-def test_a_wrong_result_has_no_mix(make_application: Folder) -> None:
     wrong = make_application("wrong", check="raise CheckFailed('it is wrong')")
     with pytest.raises(CheckFailed, match="it is wrong"):
         instruction_mix_of(subjects.SuiteProblem(str(wrong), "tiny", {"items": 1024}, 0), 60.0)

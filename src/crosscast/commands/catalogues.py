@@ -10,8 +10,8 @@ from crosscast.cli.models import Models
 from crosscast.cli.options import names_in
 from crosscast.commands.output import show, warn_about
 from crosscast.data.sources import IMPORTERS
+from crosscast.devices.architectures import known_of
 from crosscast.devices.catalogue import catalogue, filtered
-from crosscast.devices.knowledge import known_of
 from crosscast.errors import InputError
 from crosscast.prediction.named_models import PLUGINS, load_model, model_named, named_models
 from crosscast.report.catalogues import model_report, models_report, sources_report

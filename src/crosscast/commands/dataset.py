@@ -33,7 +33,7 @@ from crosscast.data.sources import Importer
 from crosscast.data.sources.source import store
 from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.executor import workers
-from crosscast.measure.regions.samples import import_runs
+from crosscast.measure.regions.history import import_runs
 from crosscast.measure.subjects import Settings, expect_installed
 from crosscast.report.dataset import description_report
 from crosscast.suite.application import TYPICAL, Caches, selected, working_set
@@ -83,12 +83,12 @@ def build(options: cli.DatasetBuild) -> int:
     expect_installed(applications)
     # Imported here, as they need OpenCL, which `expect_installed` has checked.
     from crosscast.measure import campaign, opencl
-    from crosscast.measure.workers import Workers
+    from crosscast.measure.inventory import LOCAL, Workers
 
     for name in options.sizes:
         working_set(name)
     with ExitStack() as undo:
-        runner = campaign.LOCAL
+        runner = LOCAL
         if options.executor not in (None, "local"):
             runner = remote = Workers(undo.enter_context(workers(str(options.executor))))
             chosen = remote.devices(options.devices)

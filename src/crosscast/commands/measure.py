@@ -30,9 +30,8 @@ from crosscast.measure.microbenchmarks.bench import SECONDS, Microbenchmarks
 from crosscast.measure.microbenchmarks.bench import measure as run_microbenchmarks
 from crosscast.measure.microbenchmarks.cuda import PREFIX, CudaBackend
 from crosscast.measure.microbenchmarks.cuda import find as find_cuda
-from crosscast.measure.profiling import characterized
 from crosscast.measure.stressors import host_run
-from crosscast.measure.subjects import expect_installed
+from crosscast.measure.subjects import characterized, expect_installed
 from crosscast.prediction.named_models import models_home
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.report.catalogues import calibration_report

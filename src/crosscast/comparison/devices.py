@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from crosscast.data.dataset import bundled_folder
-from crosscast.devices.knowledge import KnownDevice, known_of
+from crosscast.devices.architectures import KnownDevice, known_of
 from crosscast.errors import InputError
 from crosscast.forecasting.kernels import predict
 

@@ -288,8 +288,11 @@ _SCALES: Mapping[str, Sequence[tuple[str, ...]]] = {
 }
 """Columns to which a number of a data sheet is about proportional among siblings, the best first."""
 
-_MEASURED_FOR = {"bandwidth_bytes_per_s": "read", "peak_flop_per_s": "fp32"}
-"""Numbers that follow from measurements, by the share that siblings reach."""
+_MEASURED_FOR = {
+    "bandwidth_bytes_per_s": ("read", "read_bytes_per_s"),
+    "peak_flop_per_s": ("fp32", "fp32_flop_per_s"),
+}
+"""Numbers that follow from measurements: the share that siblings reach, and what is measured."""
 
 
 @dataclass(frozen=True)
@@ -316,24 +319,19 @@ def filled(device: Device) -> Filled:
                 expectation = scaled
         if expectation is not None:
             if device.kind == "cpu":
-                expectation = _at_least_measured(device, name, expectation)
+                _, quantity = _MEASURED_FOR.get(name, ("", ""))
+                least = device.measured.get(quantity, 0.0)
+                expectation = replace(expectation, value=max(expectation.value, least))
             numbers[name], taken[name] = expectation.value, expectation
     return Filled(replace(device, numbers=numbers) if taken else device, taken)
 
 
 def by_measurement(device: Device, name: str) -> Expected | None:
     """Estimate a number of a data sheet by a measurement on the device and the share that siblings reach."""
-    fact = _MEASURED_FOR.get(name)
-    value = device.measured.get(_SOURCES[fact][0]) if fact else None
-    share = expected(device, fact) if fact else None
+    fact, quantity = _MEASURED_FOR.get(name, ("", ""))
+    value = device.measured.get(quantity)
+    share = expected(device, fact) if value else None
     return replace(share, value=value / share.value) if value and share else None
-
-
-def _at_least_measured(device: Device, name: str, expectation: Expected) -> Expected:
-    """The expectation, or what was measured if that is more than a device could reach."""
-    fact = _MEASURED_FOR.get(name)
-    value = device.measured.get(_SOURCES[fact][0], 0.0) if fact else 0.0
-    return replace(expectation, value=max(expectation.value, value))
 
 
 def _by_scale(

@@ -29,46 +29,38 @@ class MeasuredQuantity(NamedTuple):
     sheet: str | None = None  # Column of the data sheet with its upper bound
 
 
+_BANDWIDTH = "bandwidth_bytes_per_s"
 QUANTITIES: Mapping[str, MeasuredQuantity] = {
-    "read_bytes_per_s": MeasuredQuantity("B/s", "reading main memory", "bandwidth_bytes_per_s"),
-    "write_bytes_per_s": MeasuredQuantity("B/s", "writing main memory", "bandwidth_bytes_per_s"),
-    "copy_bytes_per_s": MeasuredQuantity(
-        "B/s", "copying in main memory, read and written", "bandwidth_bytes_per_s"
-    ),
-    "scattered_bytes_per_s": MeasuredQuantity(
-        "B/s", "words read from all over main memory", "bandwidth_bytes_per_s"
-    ),
-    "cache_bytes_per_s": MeasuredQuantity("B/s", "reading what fits the first cache"),
-    "own_cache_bytes_per_s": MeasuredQuantity("B/s", "reading what fits the second caches of the cores"),
-    "last_cache_bytes_per_s": MeasuredQuantity("B/s", "reading what fits the last cache"),
-    "local_bytes_per_s": MeasuredQuantity("B/s", "reading local memory"),
-    "fp16_flop_per_s": MeasuredQuantity("flop/s", "multiply-adds of half precision", "peak_fp16_flop_per_s"),
-    "fp32_flop_per_s": MeasuredQuantity("flop/s", "multiply-adds of single precision", "peak_flop_per_s"),
-    "chain_flop_per_s": MeasuredQuantity("flop/s", "one chain of multiply-adds in each work-item"),
-    "guarded_flop_per_s": MeasuredQuantity("flop/s", "multiply-adds in straight code behind a condition"),
-    "guarded_item_s": MeasuredQuantity(
-        "s", "a work-item with one of these behind a condition, on one compute unit"
-    ),
-    "barrier_flop_per_s": MeasuredQuantity("flop/s", "multiply-adds in straight code behind a barrier"),
-    "fp64_flop_per_s": MeasuredQuantity(
-        "flop/s", "multiply-adds of double precision", "peak_fp64_flop_per_s"
-    ),
-    "int32_op_per_s": MeasuredQuantity("op/s", "multiply-adds of integers of 32 bits"),
-    "int32_add_op_per_s": MeasuredQuantity("op/s", "additions and logic of integers of 32 bits"),
-    "int32_div_op_per_s": MeasuredQuantity("op/s", "divisions of integers of 32 bits by variables"),
-    "int64_div_op_per_s": MeasuredQuantity("op/s", "divisions of integers of 64 bits by variables"),
-    "transcendental_op_per_s": MeasuredQuantity("op/s", "exponential functions of single precision"),
-    "atomic_op_per_s": MeasuredQuantity("op/s", "atomic additions to words of different cache lines"),
-    "launch_s": MeasuredQuantity("s", "from the call of a launch to its start", "launch_overhead_s"),
-    "empty_s": MeasuredQuantity(
-        "s", "an empty kernel on the device after another, from its start to its end"
-    ),
-    "round_trip_s": MeasuredQuantity(
-        "s", "from the call of an empty launch to the host's knowing of its end"
-    ),
-    "group_s": MeasuredQuantity("s", "a work-group with nothing to do, on one compute unit"),
-    "to_device_bytes_per_s": MeasuredQuantity("B/s", "copying from the host to the device"),
-    "from_device_bytes_per_s": MeasuredQuantity("B/s", "copying from the device to the host"),
+    name: MeasuredQuantity(*row)
+    for name, *row in (
+        ("read_bytes_per_s", "B/s", "reading main memory", _BANDWIDTH),
+        ("write_bytes_per_s", "B/s", "writing main memory", _BANDWIDTH),
+        ("copy_bytes_per_s", "B/s", "copying in main memory, read and written", _BANDWIDTH),
+        ("scattered_bytes_per_s", "B/s", "words read from all over main memory", _BANDWIDTH),
+        ("cache_bytes_per_s", "B/s", "reading what fits the first cache"),
+        ("own_cache_bytes_per_s", "B/s", "reading what fits the second caches of the cores"),
+        ("last_cache_bytes_per_s", "B/s", "reading what fits the last cache"),
+        ("local_bytes_per_s", "B/s", "reading local memory"),
+        ("fp16_flop_per_s", "flop/s", "multiply-adds of half precision", "peak_fp16_flop_per_s"),
+        ("fp32_flop_per_s", "flop/s", "multiply-adds of single precision", "peak_flop_per_s"),
+        ("chain_flop_per_s", "flop/s", "one chain of multiply-adds in each work-item"),
+        ("guarded_flop_per_s", "flop/s", "multiply-adds in straight code behind a condition"),
+        ("guarded_item_s", "s", "a work-item with one of these behind a condition, on one compute unit"),
+        ("barrier_flop_per_s", "flop/s", "multiply-adds in straight code behind a barrier"),
+        ("fp64_flop_per_s", "flop/s", "multiply-adds of double precision", "peak_fp64_flop_per_s"),
+        ("int32_op_per_s", "op/s", "multiply-adds of integers of 32 bits"),
+        ("int32_add_op_per_s", "op/s", "additions and logic of integers of 32 bits"),
+        ("int32_div_op_per_s", "op/s", "divisions of integers of 32 bits by variables"),
+        ("int64_div_op_per_s", "op/s", "divisions of integers of 64 bits by variables"),
+        ("transcendental_op_per_s", "op/s", "exponential functions of single precision"),
+        ("atomic_op_per_s", "op/s", "atomic additions to words of different cache lines"),
+        ("launch_s", "s", "from the call of a launch to its start", "launch_overhead_s"),
+        ("empty_s", "s", "an empty kernel on the device after another, from its start to its end"),
+        ("round_trip_s", "s", "from the call of an empty launch to the host's knowing of its end"),
+        ("group_s", "s", "a work-group with nothing to do, on one compute unit"),
+        ("to_device_bytes_per_s", "B/s", "copying from the host to the device"),
+        ("from_device_bytes_per_s", "B/s", "copying from the device to the host"),
+    )
 }
 """The measured quantities; a multiply-add is two operations."""
 
@@ -236,12 +228,9 @@ def read_device(path: Path) -> Device:
 def check_sheet(device: Device, where: str) -> None:
     """Refuse a data sheet with numbers in other units, or with too few on the speed of a device."""
     for name, value in device.numbers.items():
-        low, high = _PLAUSIBLE[device.type].get(name, (0.0, float("inf")))
-        if not low <= value <= high:
-            unit = NUMBERS[name].unit.replace("count", "")
-            expected = f"{low:.2g} to {high:.2g} {unit}".rstrip() + f", as {device.type}s have"
-            found = f"{value:g}{_meant(value, low, high, unit)}"
-            raise InputError.of(where=where, field=name, expected=expected, found=found)
+        bounds = _PLAUSIBLE[device.type].get(name, (0.0, float("inf")))
+        unit = NUMBERS[name].unit.replace("count", "")
+        _expect_within(bounds, value, unit, f", as {device.type}s have", where=where, field=name)
     known = [*(name for name in SPEED_NUMBERS if name in device.numbers), *device.measured]
     if len(known) < LEAST_NUMBERS:
         raise InputError.of(
@@ -259,13 +248,8 @@ def _read_measured(fields: Fields | None) -> dict[str, float]:
     for name, quantity in QUANTITIES.items():
         value = fields.number(name)
         if value is not None:
-            low, high = _MEASURED_AT_ONCE.get(name, _MEASURED[quantity.unit])
-            if not low <= value <= high:
-                expected = f"{low:.2g} to {high:.2g} {quantity.unit}"
-                meant = _meant(value, low, high, quantity.unit)
-                raise InputError.of(
-                    where=fields.where, field=name, expected=expected, found=f"{value:g}{meant}"
-                )
+            bounds = _MEASURED_AT_ONCE.get(name, _MEASURED[quantity.unit])
+            _expect_within(bounds, value, quantity.unit, where=fields.where, field=name)
             values[name] = float(value)
     fields.finish()
     return values
@@ -342,9 +326,16 @@ def own_device(name: str) -> Device | None:
     return read_device(own_folder() / f"{name}.toml") if name in own_devices() else None
 
 
-def _meant(value: float, low: float, high: float, unit: str) -> str:
-    """Return a note on a number that is plausible in another likely unit; empty for others."""
+def _expect_within(
+    bounds: tuple[float, float], value: float, unit: str, of: str = "", *, where: str, field: str
+) -> None:
+    """Refuse a number that is outside of bounds, with a note if it is plausible in another likely unit."""
+    low, high = bounds
+    if low <= value <= high:
+        return
+    expected, found = f"{low:.2g} to {high:.2g} {unit}".rstrip() + of, f"{value:g}"
     for other, factor in _OTHER_UNITS.get(unit, {}).items():
         if low <= value * factor <= high:
-            return f", which would be {value * factor:.4g} if it is in {other}"
-    return ""
+            found += f", which would be {value * factor:.4g} if it is in {other}"
+            break
+    raise InputError.of(where=where, field=field, expected=expected, found=found)

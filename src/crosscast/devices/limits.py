@@ -9,6 +9,7 @@ import math
 from typing import Literal, get_args
 
 from crosscast.device import Device
+from crosscast.devices.architectures import double_share, half_share
 from crosscast.devices.launch_work import LaunchWork
 
 Bound = Literal["memory", "compute", "local", "atomics", "launch", "latency"]
@@ -122,9 +123,6 @@ def latencies(work: LaunchWork, device: Device) -> dict[Latency, float]:
 
 def double_peak(device: Device) -> float:
     """Return the peak rate of double precision of a device, by its sheet or architecture."""
-    # Imported here, as single precision needs no NumPy.
-    from crosscast.devices.architectures import double_share
-
     numbers = device.numbers
     if double := numbers.get("peak_fp64_flop_per_s"):
         return double
@@ -140,9 +138,6 @@ def peak_of(work: LaunchWork, device: Device) -> float:
     single, double, half = device.numbers["peak_flop_per_s"], work.double_share, work.half_share
     if not double and not half:
         return single
-    # Imported here, as single precision needs no NumPy.
-    from crosscast.devices.architectures import half_share
-
     each = (1 - double - half) / single + half / (single * half_share(device))
     return 1 / (each + (double / double_peak(device) if double else 0.0))
 

@@ -138,7 +138,7 @@ class Verdict:
         # Each limit that is close has its time in the sentence.
         named = {"memory": ("compute",), "compute": ("memory",)}.get(self.bound, ())
         more = "".join(f", {_SUBJECTS[name]} {times[name]}" for name in self.close if name not in named)
-        several = len(self.close) > 1
+        rest = more if len(self.close) > 1 else f", all else {second}"
         if self.bound == "memory":
             if self.line_use < 1:
                 moved += f" of lines, of which {100 * self.line_use:.2g} % is used,"
@@ -149,14 +149,12 @@ class Verdict:
             why = f"{done} take {times['compute']}, its {moved} of memory {times['memory']}{more}"
         elif self.bound == "local":
             passes = format_quantity(a.wavefronts, "passes")
-            why = f"{passes} through local memory take {times['local']}"
-            why += more if several else f", all else {second}"
+            why = f"{passes} through local memory take {times['local']}{rest}"
         elif self.bound == "atomics":
             turns = format_quantity(max(a.atomics, a.turns), "atomics")
-            why = f"{turns} that take turns need {times['atomics']}"
-            why += more if several else f", all else {second}"
+            why = f"{turns} that take turns need {times['atomics']}{rest}"
         elif self.bound == "launch":
-            why = f"a launch costs {times['launch']}{more if several else f', its work {second}'}"
+            why = f"a launch costs {times['launch']}{more if len(self.close) > 1 else f', its work {second}'}"
         elif self.waits_for == "idle":
             items, groups = ((a.work_items, "work-items"), (a.work_groups, "work-groups"))
             counted = f"{format_quantity(*items)} in {format_quantity(*groups)}"

@@ -27,9 +27,9 @@ from crosscast.data.profiles import PROFILES
 from crosscast.data.schema import DEVICES, ENERGY, RECORDS, SESSIONS, Schema
 from crosscast.data.table import table_of
 from crosscast.errors import CrosscastError, InputError, MissingExtraError
-from crosscast.measure.inventory import known_row
+from crosscast.measure.inventory import LOCAL, JobRunner
 from crosscast.measure.opencl import OpenCLDevice
-from crosscast.measure.processes import Answer, CharacterizeJob, DescribeJob, Job, Row, SessionJob, run_job
+from crosscast.measure.processes import CharacterizeJob, DescribeJob, Row, SessionJob
 from crosscast.measure.sensors import open_sensor
 from crosscast.measure.session import session_row
 from crosscast.measure.subjects import Identity, Settings, SuiteProblem, fitted, identity
@@ -272,23 +272,6 @@ def origin_of(subject: Identity) -> dict[str, object]:
         "seed": subject.seed,
         "source_sha256": subject.source_sha256,
     }
-
-
-class JobRunner:
-    """Runs the jobs of a campaign: on this machine, one at a time."""
-
-    at_once = 1
-
-    def run(self, job: Job, timeout_s: float, device: OpenCLDevice | None = None) -> Answer:
-        """Run a job, on a machine that has the device if one is given, and return its answer."""
-        return run_job(job, timeout_s)
-
-    def known(self, device: OpenCLDevice) -> TableRow:
-        """Return the row of a device without measured columns."""
-        return known_row(device)
-
-
-LOCAL = JobRunner()
 
 
 @dataclass(frozen=True)

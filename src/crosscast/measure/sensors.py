@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from crosscast.data.files import atomic_file, csv_rows, number_of_text
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError, SensorFault
 from crosscast.measure.energy import Clock, Sensor, Watch
+from crosscast.measure.host_state import text_of
 
 
 class CounterSensor:
@@ -100,21 +101,14 @@ def _zone_number(folder: Path) -> tuple[int, ...]:
     return tuple(int(number) for number in folder.name.split(":")[1:])
 
 
-def _text(file: Path) -> str | None:
-    try:
-        return file.read_text().strip()
-    except OSError:
-        return None
-
-
 def _zone(folder: Path) -> _Zone:
-    names = [_text(folder / "name") or folder.name]
+    names = [text_of(folder / "name") or folder.name]
     if len(_zone_number(folder)) == 2:
         package = folder.parent / folder.name.rpartition(":")[0]
-        names.insert(0, _text(package / "name") or package.name)
-    largest = _text(folder / "max_energy_range_uj")
-    range_uj = int(largest) if largest is not None and largest.isdecimal() and int(largest) > 0 else None
-    return _Zone("/".join(names), folder / "energy_uj", range_uj)
+        names.insert(0, text_of(package / "name") or package.name)
+    largest = text_of(folder / "max_energy_range_uj")
+    range_uj = int(largest) if largest.isdecimal() else 0
+    return _Zone("/".join(names), folder / "energy_uj", range_uj or None)
 
 
 def _working_zones(root: Path) -> list[_Zone]:
@@ -147,8 +141,8 @@ class RaplSensor(CounterSensor):
     is_quick = True
     unit_j = MICRO
 
-    def __init__(self, root: Path = ROOT, clock: Clock = time.monotonic) -> None:
-        self._zones = zones = _working_zones(root)
+    def __init__(self, root: Path | None = None, clock: Clock = time.monotonic) -> None:
+        self._zones = zones = _working_zones(root or ROOT)
         # Opening the files each time would take longer than reading them.
         self._files = [os.open(zone.file, os.O_RDONLY | os.O_CLOEXEC) for zone in zones]
         # Not at exit, when threads of regions may still read.
@@ -407,37 +401,31 @@ class SensorAvailability:
     reason: str | None  # Sentence why not; `None` if it works
 
 
-def sensors(
-    device_type: str | None, pci_bus_id: str | None = None, root: Path = ROOT
-) -> list[SensorAvailability]:
+def sensors(device_type: str | None, pci_bus_id: str | None = None) -> list[SensorAvailability]:
     """Return the sensors that a device, or else the machine, may have, and whether they work."""
-    tried = _try_sensors(device_type, pci_bus_id, root)
+    tried = _try_sensors(device_type, pci_bus_id)
     reasons = {name: result if isinstance(result, str) else None for name, result in tried.items()}
     return [SensorAvailability(name, works=reason is None, reason=reason) for name, reason in reasons.items()]
 
 
-def _try_sensors(
-    device_type: str | None, pci_bus_id: str | None, root: Path
-) -> dict[str, list[Sensor] | str]:
+def _try_sensors(device_type: str | None, pci_bus_id: str | None) -> dict[str, list[Sensor] | str]:
     """Open each kind of sensor that a device or the machine may have; else give the reason."""
     results: dict[str, list[Sensor] | str] = {}
     for name in _OF_TYPE.get(device_type, ()):
         try:
-            results[name] = open_sensors(name, device_type, pci_bus_id, root)[0]
+            results[name] = open_sensors(name, device_type, pci_bus_id)[0]
         except (EnvironmentFault, MissingExtraError) as error:
             results[name] = str(error)
     return results
 
 
-def open_sensor(
-    spec: str, device_type: str, pci_bus_id: str | None = None, root: Path = ROOT
-) -> Sensor | None:
+def open_sensor(spec: str, device_type: str, pci_bus_id: str | None = None) -> Sensor | None:
     """Open a sensor of a device by name; ``None`` for ``none``, and for ``auto`` if none works."""
-    return next(iter(open_sensors(spec, device_type, pci_bus_id, root)[0]), None)
+    return next(iter(open_sensors(spec, device_type, pci_bus_id)[0]), None)
 
 
 def open_sensors(
-    spec: str, device_type: str | None = None, pci_bus_id: str | None = None, root: Path = ROOT
+    spec: str, device_type: str | None = None, pci_bus_id: str | None = None
 ) -> tuple[list[Sensor], list[str]]:
     """Open sensors of a device or of the machine by name; return also the reasons of faults with ``auto``."""
     if spec.startswith(_REPLAY):
@@ -447,13 +435,13 @@ def open_sensors(
     if spec == "none":
         return [], []
     if spec == "rapl":
-        return [RaplSensor(root)], []
+        return [RaplSensor()], []
     if spec == "nvml":
         return _gpu_sensors(device_type, pci_bus_id), []
     if spec != "auto":
         known = f"auto, rapl, nvml, {_NVML}UUID, {_REPLAY}PATH, none"
         raise InputError.of(where="sensor", expected=f"one of {known}", found=repr(spec))
-    tried = list(_try_sensors(device_type, pci_bus_id, root).values())
+    tried = list(_try_sensors(device_type, pci_bus_id).values())
     opened = chain.from_iterable(result for result in tried if not isinstance(result, str))
     return list(opened), [result for result in tried if isinstance(result, str)]
 

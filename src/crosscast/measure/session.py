@@ -15,8 +15,8 @@ from crosscast.data import environment
 from crosscast.data.schema import SESSIONS
 from crosscast.errors import InputError
 from crosscast.measure import host_state
-from crosscast.measure.cpu_counters import Counters
 from crosscast.measure.energy import Sensor, Watch
+from crosscast.measure.host_state import Counters
 from crosscast.measure.inventory import describe
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, RunTimes, find, opencl_faults
 from crosscast.measure.processes import CoRunJob, DescribeJob, Orders, Report, Row, Send, SessionJob

@@ -1,4 +1,4 @@
-"""Subjects of measurements: applications of the suite, launch files and stressors, and their loading."""
+"""Subjects of measurements: applications, launch files and stressors, their loading, and their profiles."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ import inspect
 import math
 import operator
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.kernel import Program
+from crosscast.kernel import Argument, Launch, Program
 from crosscast.measure.stressors import LEVELS
-from crosscast.suite.application import Application, application, names, place_in_driver
+from crosscast.suite.application import Application, Array, Queue, application, names, place_in_driver
 
 if TYPE_CHECKING:
-    from crosscast.measure.launch_runner import LaunchRunner
+    from crosscast.characterization.engine.child import Options
+    from crosscast.profile import Profile
 
 _EXTRA = "suite"
 _MEASURING = ("pyopencl", "pyarrow")
@@ -50,7 +52,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_counts(self, min_runs=1, warmups=0)
-        check_seconds(self, "min_time_s")
+        check_seconds("min_time_s", self.min_time_s, self.timeout_s)
 
 
 def check_counts(settings: object, **least: int) -> None:
@@ -61,17 +63,8 @@ def check_counts(settings: object, **least: int) -> None:
             raise InputError.of(field=name, expected=f"at least {smallest}", found=value)
 
 
-class TimedSettings(Protocol):
-    """Settings with a time limit."""
-
-    @property
-    def timeout_s(self) -> float:
-        """Longest time of a process, in seconds."""
-
-
-def check_seconds(settings: TimedSettings, name: str) -> None:
+def check_seconds(name: str, value: float, limit_s: float) -> None:
     """Check a time of settings, and that it is within their limit."""
-    value, limit_s = getattr(settings, name), settings.timeout_s
     for field, seconds in ((name, value), ("timeout_s", limit_s)):
         least = "more than" if field == "timeout_s" else "at least"
         if not math.isfinite(seconds) or seconds < 0 or (field == "timeout_s" and seconds == 0):
@@ -140,6 +133,58 @@ class Identity:
     source_sha256: str  # Hash of the kernels' source, and outside the suite of the driver too
 
 
+class LaunchRunner:
+    """Runs the launches of a file: writes their buffers, and launches one after another.
+
+    Nothing is read back, so that each run starts from the same contents.
+    """
+
+    def __init__(self, path: Path) -> None:
+        # Imported here, as below: applications are measured without the compiler.
+        from crosscast.characterization.launchfiles.launchfile import read_launches
+
+        launches = read_launches(path)
+        programs = {launch.kernel.program for launch in launches}
+        if len(programs) != 1:
+            raise InputError(f"{path}: expected launches of one program, found {len(programs)} programs")
+        for launch in launches:
+            if any(launch.global_offset):
+                raise InputError(f"{launch.kernel.name}: a launch with a global offset is not measured")
+        self.program = programs.pop()
+        self.kernels = tuple(dict.fromkeys(launch.kernel.name for launch in launches))
+        self._launches = [(launch, _arguments(launch)) for launch in launches]
+        buffers = {id(arg): arg for _, args in self._launches for arg in args if isinstance(arg, np.ndarray)}
+        self.arrays: tuple[Array, ...] = tuple(buffers.values())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all buffers."""
+        return sum(array.nbytes for array in self.arrays)
+
+    def run(self, queue: Queue) -> None:
+        """Write all buffers, then launch."""
+        queue.write(*self.arrays)
+        for launch, args in self._launches:
+            queue.launch(launch.kernel.name, launch.global_size, launch.local_size, *args)
+
+    def check(self) -> None:
+        """Do nothing: a launch file has no expected result."""
+
+
+def _arguments(launch: Launch) -> tuple[Argument, ...]:
+    """Return arguments with vectors and structures as bytes, so that only buffers are arrays."""
+    from crosscast.characterization import frontend
+    from crosscast.characterization.engine.arguments import lay_out
+
+    parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
+    # OpenCL checks sizes only; this checks number and types too.
+    lay_out(launch, parameters, 0, is_accessed=lambda position: True)
+    return tuple(
+        np.asarray(arg).tobytes() if parameter.kind == "value" and isinstance(arg, np.ndarray) else arg
+        for parameter, arg in zip(parameters, launch.args, strict=True)
+    )
+
+
 @dataclass(frozen=True)
 class Loaded(Identity):
     """A loaded subject."""
@@ -180,9 +225,6 @@ def _with_driver(program: Program, kind: type[Application]) -> str:
 def load(subject: Subject) -> Loaded:
     """Load a subject."""
     if isinstance(subject, LaunchFile):
-        # Imported here: applications are measured without the compiler.
-        from crosscast.measure.launch_runner import LaunchRunner
-
         launches = LaunchRunner(Path(subject.path))
         name = Path(subject.path).stem
         program = launches.program
@@ -195,3 +237,51 @@ def load(subject: Subject) -> Loaded:
         return Loaded(subject.level, "stressor", kind.kernels, program, parameters, None, sha256, stressor)
     problem = application(subject.name)(subject.parameters, subject.seed)
     return Loaded(**vars(identity(subject)), application=problem, most_bytes=subject.most_bytes)
+
+
+def characterized(subject: SuiteProblem | LaunchFile, options: Options) -> list[Profile]:
+    """Characterize all launches of a run in this process."""
+    from crosscast.characterization.launchfiles.launchfile import read_launches
+    from crosscast.characterization.run import characterize_launch
+    from crosscast.suite.profiles import profiles_of
+
+    if isinstance(subject, LaunchFile):
+        launches = read_launches(Path(subject.path))
+        return [characterize_launch(launch, options=options) for launch in launches]
+    application = load(subject).application
+    assert isinstance(application, Application)
+    return profiles_of(application, subject.size, options=options)
+
+
+def instruction_mix_of(subject: SuiteProblem | LaunchFile, timeout_s: float) -> dict[str, float]:
+    """Return the share of each class of instructions in a run, characterized in this process."""
+    from crosscast.characterization.engine.child import Options
+    from crosscast.characterization.metrics import instruction_mix
+
+    return instruction_mix(characterized(subject, Options(timeout_s=timeout_s)))
+
+
+def profile_rows(problem: SuiteProblem, timeout_s: float) -> list[dict[str, object]]:
+    """Characterize an application in this process; return rows of the table of profiles.
+
+    Rows have the problem, but neither timings of the characterization nor the folder of the source.
+    """
+    from crosscast.characterization.engine.child import Options
+    from crosscast.data.profiles import to_row
+
+    subject, profiles = identity(problem), characterized(problem, Options(optimize=True, timeout_s=timeout_s))
+    if not profiles:
+        raise InputError(f"{subject.name}: expected a run to launch kernels, found none")
+    return [to_row(_reproducible(profile, subject)) for profile in profiles]
+
+
+def _reproducible(profile: Profile, subject: Identity) -> Profile:
+    problem: dict[str, object] = {"parameters": dict(subject.parameters), "seed": subject.seed}
+    if subject.source_sha256 != subject.program.sha256:
+        problem["source_sha256"] = subject.source_sha256
+    return replace(
+        profile,
+        timing_s={},
+        launch={**profile.launch, "problem": problem},
+        program={**profile.program, "path": Path(str(profile.program["path"])).name},
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 
+from crosscast.measure import subjects
 from crosscast.measure.processes import CharacterizeJob, InstructionMixJob, Orders, answering, read_job
 
 
@@ -18,10 +19,10 @@ def main() -> int:
         orders = Orders(sys.stdin.fileno())
         job = read_job(orders.line() or "")
         # Imported here, so that a missing extra becomes an answer; characterizing needs no OpenCL.
-        if isinstance(job, CharacterizeJob | InstructionMixJob):
-            from crosscast.measure import profiling
-
-            profiling.answer(job, send)
+        if isinstance(job, CharacterizeJob):
+            send(answer={"profiles": subjects.profile_rows(job.subject, job.timeout_s)})
+        elif isinstance(job, InstructionMixJob):
+            send(answer={"mix": subjects.instruction_mix_of(job.subject, job.timeout_s)})
         else:
             from crosscast.measure import session
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosscast.data.schema import DEVICES
+from crosscast.devices.architectures import KnownDevice
 from crosscast.devices.device_files import QUANTITIES, MeasuredValue, measured_devices
-from crosscast.devices.knowledge import KnownDevice
 from crosscast.prediction.trained import format_names
 from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.fields import UNITS, Column, table_of

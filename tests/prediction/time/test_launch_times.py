@@ -14,8 +14,8 @@ import crosscast
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
 from crosscast.data.table import save, table_of
 from crosscast.device import Device
-from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import catalogue, device_named
+from crosscast.devices.sheets import sheets_of
 from crosscast.errors import InputError
 from crosscast.prediction.time.correction import kind_number
 from crosscast.prediction.time.gaussian import fit_spread

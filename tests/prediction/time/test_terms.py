@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from crosscast.characterization.run import Options, characterize_launch
 from crosscast.device import Device
-from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.devices.launch_work import GlobalAtomics
+from crosscast.devices.sheets import sheets_of
 from crosscast.kernel import Kernel, Launch, Program
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, prior_of
 from crosscast.prediction.time.gpu_terms import resident_groups

@@ -12,8 +12,9 @@ from crosscast.data.corun import IsolatedRun
 from crosscast.data.fields import TableRow
 from crosscast.data.schema import device_domains
 from crosscast.errors import CrosscastError, DeviceFault, MissingExtraError
-from crosscast.measure.corun.run import CoRunnerRun, JobWork, MixRun, MixRunner
-from crosscast.measure.cpu_counters import counter_shares
+from crosscast.measure.corun.crew import MixRunner
+from crosscast.measure.corun.run import CoRunnerRun, JobWork, MixRun
+from crosscast.measure.host_state import counter_shares
 from crosscast.measure.opencl import OpenCLDevice
 from crosscast.measure.processes import InstructionMixJob, run_job
 from crosscast.measure.stressors import ARRAYS, IMAGES, LEVELS, VGA_BYTES, extents_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
-from crosscast.devices.architectures import Sheets
 from crosscast.devices.launch_work import EXP64_COST, EXP_COST
+from crosscast.devices.sheets import Sheets
 from crosscast.prediction.time.occupancy import Occupancy, bytes_behind
 from crosscast.prediction.time.work import Work
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
-from crosscast.devices.architectures import streams
+from crosscast.devices.sheets import streams
 from crosscast.prediction.time.terms import LAUNCH, MEMORY, TERMS, joined
 
 LEVELS = ("kind", "vendor", "architecture", "device")

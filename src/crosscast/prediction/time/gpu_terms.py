@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.devices.architectures import Sheets
 from crosscast.devices.launch_work import OF_INVARIANT, SPECIAL_COST
+from crosscast.devices.sheets import Sheets
 from crosscast.prediction.time.occupancy import Occupancy, bytes_behind
 from crosscast.prediction.time.work import EVEN_CHANNELS, IRREGULAR, Work
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
-from crosscast.devices.architectures import Sheets, sheets_of
+from crosscast.devices.sheets import Sheets, sheets_of
 from crosscast.errors import InputError
 from crosscast.prediction.intervals import factor_at
 from crosscast.prediction.serialization import Array, Stored

