@@ -35,17 +35,17 @@ from crosscast.data.dataset import dataset_named
 from crosscast.data.sources import import_source
 from crosscast.data.views import configured
 from crosscast.decide.samples import two_samples
-from crosscast.prediction.configuration import choice
-from crosscast.prediction.configuration.bailey2014 import PublishedModel
-from crosscast.prediction.configuration.choice import NO_CAP, choice_of, merit
-from crosscast.prediction.configuration.data import (
+from crosscast.prediction.configuration import (
     ConfigurationModel,
     ConfigurationPredictor,
     SurfaceForecast,
     Surfaces,
+    choice,
     machines_of,
 )
-from crosscast.prediction.configuration.models import DEFAULT_MODEL, NearestKernels, model_named
+from crosscast.prediction.configuration.artefact import DEFAULT_MODEL, NearestKernels, model_named
+from crosscast.prediction.configuration.bailey2014 import PublishedModel
+from crosscast.prediction.configuration.choice import NO_CAP, choice_of, merit
 
 _DEFAULT = (975e6, 3505e6)
 """Core and memory clock of the GTX Titan X as its makers set them (Guerreiro et al. 2019)."""

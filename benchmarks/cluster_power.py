@@ -37,7 +37,7 @@ from crosscast.cluster.site import POWER_POLICIES, PowerPolicy, Site, constant_b
 from crosscast.data.dataset import read_dataset
 from crosscast.decide.samples import two_samples
 from crosscast.evaluation.configuration.question import machine_of
-from crosscast.prediction.configuration.data import Surfaces
+from crosscast.prediction.configuration import Surfaces
 from crosscast.prediction.configuration.process import TIME, KernelPosterior, ProcessModel
 
 _SHARES = (0.6, 0.7, 0.8)

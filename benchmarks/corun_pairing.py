@@ -38,8 +38,8 @@ from crosscast.data.dataset import read_dataset
 from crosscast.decide.colocation import choose_colocation
 from crosscast.evaluation.corun.evaluation import of_one_device, out_of_fold_errors
 from crosscast.evaluation.loop import one_thread
+from crosscast.prediction.corun import CoRunModel
 from crosscast.prediction.corun.artefact import KNOWN, CoRunCard, FittedCoRun, TrainedCoRunModel
-from crosscast.prediction.corun.forecast import CoRunModel
 from crosscast.prediction.corun.models import DEFAULT_MODEL, MODELS, models_named
 from crosscast.prediction.named_models import load_model
 

@@ -26,7 +26,7 @@ import numpy as np
 from benchmarks.table import text_table
 from crosscast.devices.launch_work import amounts_of
 from crosscast.devices.roofline import verdict_of
-from crosscast.forecasting.application import forecast_application
+from crosscast.forecasting import forecast_application
 from crosscast.prediction.named_models import load_model
 from crosscast.report.numbers import percent
 from crosscast.tracing.summary import Trace, replayed, summary_of

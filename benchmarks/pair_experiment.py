@@ -25,7 +25,7 @@ from crosscast.evaluation.corun.evaluation import (
     with_mixes,
 )
 from crosscast.evaluation.loop import Progress, one_thread
-from crosscast.prediction.corun.forecast import CoRunModel
+from crosscast.prediction.corun import CoRunModel
 
 EQUAL, LOGNORMAL = "equal", "lognormal"
 """Lengths of jobs: all 1, or with a logarithm of mean 0 and standard deviation 1."""

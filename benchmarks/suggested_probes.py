@@ -26,8 +26,8 @@ from crosscast.data.dataset import dataset_named
 from crosscast.evaluation.corun.evaluation import folds_of, measured, of_one_device, predicted, with_mixes
 from crosscast.evaluation.loop import one_thread
 from crosscast.evaluation.time.evaluation import probe_sets
+from crosscast.prediction.corun.models import CoRunProcessPredictor, Process
 from crosscast.prediction.corun.probes import suggest_mixes, with_measured
-from crosscast.prediction.corun.process import CoRunProcessPredictor, Process
 from crosscast.prediction.time.card import suggest_probes
 from crosscast.prediction.time.gaussian import GaussianPredictor
 from crosscast.prediction.time.grids import grid_of

@@ -1,6 +1,7 @@
 """`crosscast.predict` is what ``crosscast predict`` does."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import crosscast
 from crosscast.cli import main
 from crosscast.device import Device
 from crosscast.devices.catalogue import device_named
-from crosscast.forecasting.kernels import verdicts_beside
+from crosscast.forecasting import verdicts_beside
 from support.refusals import refusal, refusals
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "vecadd.toml"
@@ -53,6 +54,9 @@ def test_nothing_bounds_a_kernel_on_a_device_of_which_the_name_alone_is_known() 
     forecast = crosscast.predict(profile, devices=["gtx1080"])
     (verdict,) = verdicts_beside(forecast, [profile], {"gtx1080": device_named("gtx1080")})
     assert verdict is not None and verdict.bound == "memory"
+    # Of several launches the longest counts.
+    short = replace(profile, metrics={"total_instruction_count": 1}, launch={})
+    assert verdicts_beside(forecast, [short, profile], {"gtx1080": device_named("gtx1080")}) == [verdict]
     assert verdicts_beside(forecast, [profile], {"gtx1080": Device("gtx1080", "mine", type="node")}) == [None]
 
 

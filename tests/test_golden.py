@@ -18,7 +18,7 @@ from crosscast.evaluation.configuration.evaluation import evaluate_configuration
 from crosscast.evaluation.corun.evaluation import evaluate_corun, of_one_device
 from crosscast.evaluation.relative.evaluation import evaluate_relative
 from crosscast.evaluation.time.evaluation import evaluate_time
-from crosscast.prediction.configuration.data import machines_of
+from crosscast.prediction.configuration import machines_of
 from crosscast.prediction.corun.models import BASELINES
 from crosscast.prediction.corun.models import models_named as models_of_co_runs
 from crosscast.prediction.relative.models import models_named

@@ -1,10 +1,12 @@
-"""Imports go down the layers of the house only, and never in a circle."""
+"""The sources as texts: layers, words of the field, and faults to try."""
 
 import re
+from collections.abc import Callable, Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from benchmarks.mutants import PACKAGE, Mutant, mutants
 
 from support.sources import PATHS, ROOT, source_of
 
@@ -119,3 +121,66 @@ def test_files_that_documentation_names_are_there() -> None:
         if not any(each.endswith(f"/{name}") for each in there)
     ]
     assert not missing
+
+
+DOCUMENTS = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
+
+INSTEAD = {
+    r"hangs? together": "are correlated",
+    r"by lot\b": "at random",
+    r"comes? along": "is bundled",
+    r"of one's own": "your own",
+    r"What came of it": "Results",
+    r"a \w+ that is none": "raise InputError unless ...",
+    r"(an objective|a \w+) (that )?there is not": "raise InputError unless ...",
+    r"Whom each": "say what it is",
+    r"leave-bag-out": "leave-mix-out",
+    r"[Ss]olo runs?": "isolated run",
+    r"\*\*Bags?\*\*": "mix",
+}
+"""Expressions, and what is written instead."""
+ANY = re.compile("|".join(INSTEAD))
+
+
+BEGIN_NOT = re.compile(r"(What|The same|All of it|Everything|Those of|Some of)\b")
+NO_NAMES = {"told", "said", "there", "place", "places"}
+
+
+def lines_of_documents() -> Iterator[tuple[str, str]]:
+    for path in DOCUMENTS:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            yield f"{path.relative_to(CHECKOUT)}, line {number}", line
+
+
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Docstrings, those of commands with their help, too, and texts that stand alone below a constant."""
+    for path in PATHS:
+        for line, text in source_of(path).texts:
+            yield f"{path.relative_to(CHECKOUT)}, line {line}", " ".join(text.split())
+
+
+@pytest.mark.parametrize("texts", (lines_of_documents, docstrings))
+def test_words_that_were_given_up_stay_out(texts: Callable[[], Iterator[tuple[str, str]]]) -> None:
+    assert not [
+        f"{where}: {match[0]!r}: write {instead!r}"
+        for where, text in texts()
+        if ANY.search(text)
+        for words, instead in INSTEAD.items()
+        if (match := re.search(words, text))
+    ]
+
+
+def test_docstrings_begin_with_what_they_describe() -> None:
+    assert not [f"{where}: {text[:60]}" for where, text in docstrings() if BEGIN_NOT.match(text)]
+
+
+def test_variables_are_named_after_what_they_hold() -> None:
+    named = ((path, line, name) for path in PATHS for line, name in source_of(path).names)
+    assert not [
+        f"{path.relative_to(CHECKOUT)}, line {line}: {name}" for path, line, name in named if name in NO_NAMES
+    ]
+
+
+@pytest.mark.parametrize("mutant", list(mutants()), ids=lambda mutant: f"{mutant.file}: {mutant.new}"[:80])
+def test_a_fault_changes_text_that_its_file_has_once(mutant: Mutant) -> None:
+    assert (PACKAGE / mutant.file).read_text(encoding="utf-8").count(mutant.old) == 1

@@ -19,8 +19,6 @@ from crosscast import errors
 from crosscast.errors import CrosscastError, KernelFault, MissingExtraError
 from crosscast.results import Tabular
 from crosscast.units import (
-    BINARY_PREFIXES,
-    PREFIXES,
     format_elapsed,
     format_seconds,
     parse_bytes,
@@ -65,12 +63,6 @@ def test_what_is_no_size_or_time_is_refused(name: str, text: str) -> None:
     assert f"a {name} must look like" in refusal(
         {"size in bytes": parse_bytes, "time": parse_elapsed}[name], text
     )
-
-
-def test_prefixes_step_by_a_thousand() -> None:
-    values = list(PREFIXES.values())
-    assert values == pytest.approx([1e-12 * 1000**step for step in range(len(values))])
-    assert list(BINARY_PREFIXES.values()) == [1024.0**step for step in range(1, 5)]
 
 
 KINDS = [

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from crosscast.decide.colocation import choose_colocation as colocate
     from crosscast.decide.selector import Selector
     from crosscast.devices.catalogue import device_named
-    from crosscast.forecasting.kernels import explain, predict
+    from crosscast.forecasting import explain, predict
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
     from crosscast.measure.calibration import calibrate
     from crosscast.measure.measurement import measure_times
@@ -122,7 +122,7 @@ _NAMES = {
     "crosscast.decide.colocation": "colocate=choose_colocation",
     "crosscast.decide.selector": "Selector",
     "crosscast.devices.catalogue": "device_named",
-    "crosscast.forecasting.kernels": "explain predict",
+    "crosscast.forecasting": "explain predict",
     "crosscast.kernel": "Image Kernel Launch Local Parameter Program Sampler",
     "crosscast.measure.calibration": "calibrate",
     "crosscast.measure.measurement": "measure_times",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from crosscast.characterization import run
 from crosscast.characterization.toolchain import compile_opencl
-from crosscast.forecasting.kernels import read_profiles
+from crosscast.forecasting import read_profiles
 from crosscast.kernel import Image, Kernel, Launch, Local
 from crosscast.profile import Profile
 from support import random_kernels

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import crosscast
+from crosscast import forecasting
 from crosscast.characterization.embedding.files import embed
 from crosscast.data.dataset import write_dataset
 from crosscast.data.profiles import write_parquet
 from crosscast.devices.roofline import DEVICES
 from crosscast.errors import ImplausibleError
-from crosscast.forecasting import kernels as inputs
 from crosscast.kernel import Kernel, Launch, Program
 from crosscast.prediction.relative.artefact import open_model
 from crosscast.prediction.store import read
@@ -95,7 +95,7 @@ def test_a_forecast_is_of_what_drivers_compile_and_a_profile_of_the_published_le
     launch = Launch(Kernel(Program(SOURCE), "k3"), (64,), (64,), (np.zeros(64, np.int32),))
     for options, level in (((), "-O3"), (("-DN=1", "-O1"), "-O1"), (("-O0",), "-O0")):
         built = replace(launch, kernel=Kernel(Program(SOURCE, options=options), "k3"))
-        ((profile,), _) = inputs.profiles_of(built)
+        ((profile,), _) = forecasting.profiles_of(built)
         assert compiler_options(profile.program)[-1] == level
         assert compiler_options(crosscast.characterize(built).program) == options
     # An absurd probe is taken to no other model.

@@ -31,7 +31,7 @@ from crosscast.cluster.placements import PLACEMENTS, read_job_table, type_worklo
 from crosscast.data.table import table_of, write_table
 from crosscast.errors import InputError
 from crosscast.evaluation.relative.evaluation import HeldOutPredictions
-from crosscast.prediction.relative.data import NO_SOURCE, Observations
+from crosscast.prediction.relative import NO_SOURCE, Observations
 from support.refusals import refusal, refusals
 from support.vectors import DEVICES, made_vectors
 

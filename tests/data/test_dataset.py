@@ -38,7 +38,7 @@ from crosscast.data.profiles import PROFILES
 from crosscast.data.schema import DEVICES, ENERGY, ISOLATED_RUNS, MIXES, RECORDS, SESSIONS, Schema
 from crosscast.data.table import Table, table_of
 from crosscast.errors import InputError
-from crosscast.forecasting.kernels import read_profiles
+from crosscast.forecasting import read_profiles
 from crosscast.kernel import Program
 from crosscast.suite.application import application, names, working_set
 from crosscast.suite.profiles import profiles_of

@@ -30,7 +30,7 @@ from crosscast.decide.policies import (
 from crosscast.decide.power_cap import FittedMethod, Method, cases_of, rollout
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration.scores import ChoiceMetrics, program_sums
-from crosscast.prediction.configuration import data
+from crosscast.prediction import configuration as data
 from crosscast.prediction.configuration.choice import OBJECTIVES, probability_under, select, within_cap
 from crosscast.prediction.configuration.process import ProcessModel, ProcessPredictor
 from support.choices import Wanderer, limited, random_surfaces

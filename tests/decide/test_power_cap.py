@@ -14,8 +14,8 @@ from crosscast.arrays import Flags
 from crosscast.data.configuration import Configuration, Objective
 from crosscast.decide.power_cap import highest, lowest, step
 from crosscast.errors import InputError
+from crosscast.prediction.configuration import ConfigurationSpace, Quantity, SurfaceForecast
 from crosscast.prediction.configuration.choice import choice_of, merit, probability_under, select, within_cap
-from crosscast.prediction.configuration.data import ConfigurationSpace, Quantity, SurfaceForecast
 from support.models import fitted_chooser
 from support.refusals import refusals
 from support.surfaces import made_space, made_surfaces

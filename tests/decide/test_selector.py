@@ -19,8 +19,8 @@ from crosscast.measure.regions import history as notice
 from crosscast.measure.regions import recorder
 from crosscast.measure.regions.history import RegionKey, RegionRun
 from crosscast.measure.regions.recorder import Metering
+from crosscast.prediction.configuration import Surfaces
 from crosscast.prediction.configuration.choice import select
-from crosscast.prediction.configuration.data import Surfaces
 from crosscast.prediction.configuration.process import ProcessModel
 from support.choices import outcome
 from support.examples import one_in

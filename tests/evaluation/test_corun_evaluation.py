@@ -14,10 +14,9 @@ from sklearn.metrics import mean_absolute_percentage_error
 from crosscast.data.corun import CoRuns, MeasuredMix, Member
 from crosscast.errors import InputError
 from crosscast.evaluation.corun import evaluation as corun_evaluation
+from crosscast.evaluation.corun.evaluation import CoRunResult, ScoredValues, with_scores
 from crosscast.evaluation.corun.question import train_corun
-from crosscast.evaluation.corun.scores import CoRunResult, ScoredValues, with_scores
-from crosscast.prediction.corun.models import Mean, Sum
-from crosscast.prediction.corun.process import Process
+from crosscast.prediction.corun.models import Mean, Process
 from support.mixes import (
     NAMES,
     made_co_runs,
@@ -93,31 +92,15 @@ def test_what_cannot_be_split_is_refused(mixes: Sequence[MeasuredMix], split: st
 
 
 FEW = NAMES[:4]
-PAIRS, BOTH = made_co_runs(FEW), made_co_runs(NAMES[:5], mixes=(2, 3))
+PAIRS = made_co_runs(FEW)
 QUICK = Process(trees=False)
 OUT = "leave-benchmark-out"
-
-
-def of(
-    evaluation: corun_evaluation.CoRunEvaluation, model: str, quantity: str, size: int | None = None
-) -> CoRunResult:
-    (result,) = (
-        each
-        for each in evaluation.results
-        if (each.model, each.quantity, each.mix_size) == (model, quantity, size)
-    )
-    return result
 
 
 def failing(mix: MeasuredMix) -> MeasuredMix:
     """One of which a member failed, with numbers that would be far off."""
     members = (replace(mix.members[0], slowdown=9.0, failure="killed"), *mix.members[1:])
     return replace(mix, members=members, time_s=99.0, power_w=999.0, repeat=7)
-
-
-@pytest.fixture(scope="module")
-def evaluation() -> corun_evaluation.CoRunEvaluation:
-    return corun_evaluation.evaluate_corun(BOTH, [Process(), Mean(), Sum()], OUT, baselines=["mean", "sum"])
 
 
 @pytest.mark.parametrize("probes", [0, 2])

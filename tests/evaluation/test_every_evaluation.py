@@ -18,7 +18,7 @@ from crosscast.evaluation.corun.evaluation import evaluate_corun
 from crosscast.evaluation.loop import State
 from crosscast.evaluation.relative.evaluation import evaluate_relative
 from crosscast.evaluation.time.evaluation import evaluate_time
-from crosscast.prediction.configuration.data import Surfaces
+from crosscast.prediction.configuration import Surfaces
 from crosscast.prediction.corun.models import Mean
 from crosscast.prediction.relative.nichols2024 import (
     LogMean,
@@ -84,6 +84,7 @@ class Case:
 OF_RUN = [
     ({"jobs": 0}, "^jobs: expected at least 1, found 0"),
     ({"seed": -1}, "^seed: expected a number from 0 to"),
+    ({"models": []}, "^(models|methods): expected at least one, and each once, found none"),
 ]
 OF_LEVEL = [({"level": 1.0}, "^level: expected a probability between 0 and 1, found 1")]
 CASES = {
@@ -99,6 +100,7 @@ CASES = {
             ({"probes": (-1,)}, "probes: expected 0 to 3 of 4 devices, found -1"),
             ({"folds": "leave-device-and-application-out", "probes": (1,)}, "probes: expected 0 with"),
             ({"seed": 1 << 32}, "seed: expected"),
+            ({"models": [MeanModel()] * 2}, "^models: expected at least one, and each once, found"),
             ({"folds": "rows"}, "folds: expected one of leave-application-out, .*found 'rows'"),
             *OF_LEVEL,
         ],
@@ -238,13 +240,3 @@ def test_wrong_arguments_are_refused(name: str, words: dict[str, Any], sentence:
     case = CASES[name]
     with pytest.raises(InputError, match=sentence):
         evaluated(case, **words)
-
-
-@pytest.mark.parametrize("name", sorted(CASES))
-def test_models_are_at_least_one_and_each_once(name: str) -> None:
-    case = CASES[name]
-    for models in ([], [case.models[0]] * 2):
-        with pytest.raises(
-            InputError, match=r"^(models|methods): expected at least one, and each once, found"
-        ):
-            evaluated(case, models=models)

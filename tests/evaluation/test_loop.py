@@ -18,7 +18,7 @@ from crosscast.arrays import Arrays, Reals
 from crosscast.errors import EnvironmentFault, InputError, LaunchError, MissingExtraError
 from crosscast.evaluation import keep
 from crosscast.evaluation.keep import AnswerCache, digest, sources_digest
-from crosscast.evaluation.loop import State, run_tasks
+from crosscast.evaluation.loop import run_tasks
 from support.processes import is_gone, wait_until
 from support.refusals import refusal
 
@@ -123,25 +123,12 @@ def test_an_interruption_loses_the_task_in_progress_alone(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("jobs", [1, None], ids=["alone", "beside others"])
 def test_an_error_keeps_its_type_and_says_which_task_failed(jobs: int | None) -> None:
-    # That it is the same in another process, `tests/test_errors.py` proves without one.
+    # That it is the same in another process, `tests/test_units.py` proves without one.
     with joblib.parallel_config(backend="threading", n_jobs=2), pytest.raises(LaunchError) as caught:
         run_tasks(tasks(fails="this"), DATA, jobs=jobs)
     sentences = {f"task {number}: x: expected another, found this" for number in range(3)}
     assert str(caught.value) in sentences
     assert caught.value.expected == "another"
-
-
-def test_any_number_of_processes_finds_the_same(tmp_path: Path) -> None:
-    here = plain(run_tasks(tasks(), DATA))
-    states: list[State] = []
-    assert plain(run_tasks(tasks(), DATA, jobs=2, cache=tmp_path, progress=states.append)) == here
-    assert [state.done for state in states] == [1, 2, 3]
-    assert plain(run_tasks(tasks(), DATA, jobs=None)) == here
-    with joblib.parallel_config(backend="threading", n_jobs=2):
-        assert plain(run_tasks(tasks(), DATA, jobs=None)) == here
-    again = tasks()
-    assert plain(run_tasks(again, DATA, cache=tmp_path)) == here
-    assert not again[0].log
 
 
 def test_a_process_that_is_ended_from_outside_is_one_sentence() -> None:
@@ -280,25 +267,23 @@ def test_equal_data_have_equal_digests() -> None:
     assert digest({"x", "y"}) == digest(frozenset({"y", "x"}))
 
 
-@pytest.mark.parametrize(
-    "other", [outer(2.0), outer(a=1), outer(a=None), Outer((), {}), outer(a=True), outer(a=1.0), outer(a="1")]
-)
-def test_other_data_have_other_digests(other: Outer) -> None:
-    assert digest(other) != digest(outer())
-    assert len({digest(each) for each in (outer(a=1), outer(a=True), outer(a=1.0), outer(a="1"))}) == 4
-
-
-@pytest.mark.parametrize("one", [["ab"], ["a", "b"], ["", "ab"], [], [""]])
-def test_digests_of_texts_tell_where_one_ends(one: list[str]) -> None:
-    for other in (["ab"], ["a", "b"], ["", "ab"], ["ab", ""], [], [""]):
-        assert (digest(one) == digest(other)) == (one == other)
-        assert (digest((one, other)) == digest((other, one))) == (one == other)
-
-
-def test_an_array_is_told_from_another_of_the_same_bytes() -> None:
+def test_other_data_have_other_digests() -> None:
+    facts = [outer(a=value) for value in (None, 1, True, 1.0, "1")]
+    texts: list[object] = [
+        ["ab"],
+        ["a", "b"],
+        ["", "ab"],
+        ["ab", ""],
+        [],
+        [""],
+        (["a"], ["b"]),
+        (["b"], ["a"]),
+    ]
+    # The bytes of these arrays are the same.
     zeros = np.zeros((2, 3))
     arrays = [zeros, zeros.T, zeros.astype(np.int64), zeros.astype(bool), np.array(["a\0b", "c"])]
-    assert len({digest(each) for each in arrays}) == len(arrays)
+    others = [outer(), outer(2.0), Outer((), {}), *facts, *texts, *arrays]
+    assert len({digest(each) for each in others}) == len(others)
 
 
 def test_what_is_no_data_has_no_digest() -> None:

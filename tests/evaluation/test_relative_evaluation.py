@@ -6,7 +6,7 @@ from math import log
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -15,7 +15,7 @@ from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
 from crosscast.evaluation.relative import Weighting, evaluation
 from crosscast.evaluation.relative.question import held_out_split, residuals_of, train_relative
-from crosscast.prediction.relative.data import Vectors, relative_to_slowest
+from crosscast.prediction.relative import Vectors, relative_to_slowest
 from crosscast.prediction.relative.nichols2024 import (
     FixedVector,
     PublishedLinear,
@@ -65,6 +65,7 @@ def plainly(times: list[float], predicted: list[float]) -> dict[str, float]:
 
 
 @given(TIMES, TIMES, st.booleans())
+@example(np.array([[1.0, 1.0, 2.0]]), np.array([[0.5, 0.4, 1.0]]), False)
 def test_rows_are_scored_as_by_the_definitions(times: Reals, predicted: Reals, right: bool) -> None:
     predicted = relative_to_slowest(times) if right else predicted
     scores = evaluation.row_scores(times, predicted)
@@ -246,8 +247,8 @@ def test_the_card_says_what_it_was_trained_on() -> None:
     card = trained().card
     assert (card.model, card.seed, card.devices) == ("published-linear", 0, DEVICES)
     assert (card.sources, card.counters, card.configuration) == (("cpu", "fast"), COUNTERS, ("cores",))
-    facts = {name: card.training[name] for name in ("dataset", "runs", "kernels", "applications")}
-    assert facts == {"dataset": "made up", "runs": 144, "kernels": 36, "applications": 12}
+    facts = {"dataset": "made up", "runs": 144, "kernels": 36, "applications": 12}
+    assert facts.items() <= card.training.items()
     # Another time is another hash.
     vectors = few(3)
     other = replace(vectors, times_s=vectors.times_s * np.array([1, 1, 1 + 1e-12]))

@@ -12,7 +12,7 @@ from crosscast.data.configuration import Configuration
 from crosscast.data.views import configured
 from crosscast.errors import InputError
 from crosscast.measure.regions.history import RegionKey, RegionRun, import_runs, runs_of_history, to_line
-from crosscast.prediction.configuration.data import machines_of
+from crosscast.prediction.configuration import machines_of
 from support.csv_tables import write_samples
 from support.measuring import RUNS, run_of
 from support.refusals import refusal

@@ -11,7 +11,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.prediction.corun.forecast import CoRunResiduals
+from crosscast.prediction.corun import CoRunResiduals
 from crosscast.prediction.intervals import (
     cautious_quantiles,
     conformal_quantiles,

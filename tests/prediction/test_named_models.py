@@ -37,6 +37,8 @@ def test_a_bundled_model_is_small_free_and_says_how_good_it_is(name: str) -> Non
     assert sum(file.stat().st_size for file in (BUNDLED / name).iterdir()) < 1_000_000
     assert model.card.errors
     assert load_model(name, recipe.question).card == model.card
+    text = repr(model)
+    assert text.count("\n") < 10 and max(map(len, text.splitlines())) <= 110 and "trained on" in text
 
 
 def test_the_users_own_models_come_first(home: Path) -> None:
@@ -63,14 +65,6 @@ def test_a_damaged_model_of_the_user_is_passed_over_unless_it_is_named(
     words = [sys.executable, "-m", "crosscast", "models"]
     ran = subprocess.run(words, capture_output=True, text=True, check=True)
     assert ran.stderr == f"crosscast: warning: {warning}\n"
-
-
-@pytest.mark.parametrize("name", [each.name for each in named_models()])
-def test_a_model_shows_itself_in_ten_lines(name: str) -> None:
-    text = repr(load_model(name))
-    assert text.count("\n") < 10
-    assert max(map(len, text.splitlines())) <= 110
-    assert "trained on" in text
 
 
 def refusal_of(*errors: InputError) -> str:

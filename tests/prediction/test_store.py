@@ -146,18 +146,21 @@ def test_a_changed_card_and_a_folder_without_one_are_refused(folder: Path, tmp_p
     assert "found no card.json" in refusal(tmp_path)
 
 
-@pytest.mark.parametrize("damage", ["half", "text", "flipped", "pickle", "header"])
+@pytest.mark.parametrize("damage", ["half", "text", "flipped", "pickle", "header", "longer"])
 def test_damaged_arrays_are_refused_and_nothing_is_unpickled(folder: Path, damage: str) -> None:
     path = read(folder).path
     whole = path.read_bytes()
-    if damage in ("pickle", "header"):
-        # As many bytes as the card says, and a header of a terabyte.
+    if damage in ("pickle", "header", "longer"):
+        # As many bytes as the card says, and a header of a terabyte; or more bytes.
         huge = {"descr": "<f8", "fortran_order": False, "shape": (1 << 37,)}
         with zipfile.ZipFile(path, "w") as archive:
             for name, array in ARRAYS.items():
                 with archive.open(f"{name}.npy", "w") as member:
                     if damage == "pickle":
                         np.lib.format.write_array(member, array.astype(object), allow_pickle=True)
+                    elif damage == "longer":
+                        np.lib.format.write_array(member, array)
+                        member.write(bytes(8192))
                     else:
                         np.lib.format.write_array_header_1_0(member, huge)
                         member.write(array.tobytes())

@@ -13,15 +13,13 @@ from crosscast.arrays import Arrays
 from crosscast.device import Device
 from crosscast.prediction.configuration.bailey2014 import PublishedModel
 from crosscast.prediction.configuration.process import ProcessModel
-from crosscast.prediction.corun.forecast import CoRunResiduals
-from crosscast.prediction.corun.models import FittedSum, Mean
+from crosscast.prediction.corun import CoRunResiduals
+from crosscast.prediction.corun.features import FairnessChoice, MixColumns
+from crosscast.prediction.corun.models import Feasibility, FittedSum, Mean, Process
 from crosscast.prediction.corun.moolchandani2022 import KINDS, Published
-from crosscast.prediction.corun.moolchandani2022_features import FairnessChoice, MixColumns
-from crosscast.prediction.corun.process import Feasibility, Process
-from crosscast.prediction.relative import nichols2024
-from crosscast.prediction.relative.data import RelativeResiduals
-from crosscast.prediction.relative.features import fit_features
+from crosscast.prediction.relative import RelativeResiduals, nichols2024
 from crosscast.prediction.relative.models import CombinedRelative, Effort, IntensityTrees, fit_blend
+from crosscast.prediction.relative.nichols2024 import fit_features
 from crosscast.prediction.serialization import Stored
 from crosscast.prediction.time.combined import Combined
 from crosscast.prediction.time.gaussian import GaussianPredictor, Spread

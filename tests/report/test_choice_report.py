@@ -12,13 +12,13 @@ import pytest
 from crosscast.data.configuration import Configuration
 from crosscast.decide.samples import SampledKernel
 from crosscast.evaluation.configuration.evaluation import MachineChoices
-from crosscast.prediction.configuration.choice import choice_of
-from crosscast.prediction.configuration.data import (
+from crosscast.prediction.configuration import (
     ConfigurationSpace,
     Quantity,
     SurfaceForecast,
     pareto_frontier,
 )
+from crosscast.prediction.configuration.choice import choice_of
 from crosscast.report.configuration import choice_figure, chosen_report, training_report
 from crosscast.report.configuration_evaluation import evaluation_figures, evaluation_report
 from crosscast.report.document import Report

@@ -14,8 +14,8 @@ from crosscast.decide.colocation import choose_colocation
 from crosscast.measure.corun.profile import Level, StressorCalibration
 from crosscast.measure.corun.run import JobWork
 from crosscast.measure.subjects import Stressor
+from crosscast.prediction.corun import Estimate, MixForecast
 from crosscast.prediction.corun.artefact import CoRunCard, TrainedCoRunModel
-from crosscast.prediction.corun.forecast import Estimate, MixForecast
 from crosscast.report.corun import (
     CoRunProfile,
     colocation_report,

@@ -12,7 +12,7 @@ pytest.importorskip("prometheus_client")
 import uvicorn
 
 from crosscast.data.corun import write_profile
-from crosscast.forecasting.kernels import read_profiles
+from crosscast.forecasting import read_profiles
 from crosscast.prediction.store import CARD
 from crosscast.service import server
 from crosscast.service.app import application

@@ -11,8 +11,8 @@ from crosscast.data.configuration import Configuration
 from crosscast.decide.policies import SelectedModel, WithFeedback, methods_of
 from crosscast.decide.power_cap import Decisions, FittedMethod, Method, Outcome, Predictor, rollout
 from crosscast.evaluation.configuration.evaluation import ConfigurationEvaluation, evaluate_configuration
-from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Observed, Surfaces
-from crosscast.prediction.configuration.models import NearestKernels
+from crosscast.prediction.configuration import ConfigurationSpace, KernelAt, Observed, Surfaces
+from crosscast.prediction.configuration.artefact import NearestKernels
 from support.surfaces import made_surfaces
 
 PROGRAMS = ("bfs", "cfd", "cfd_double", "km", "lud", "nw")

@@ -7,8 +7,8 @@ import numpy as np
 
 from crosscast.data.corun import IsolatedRun, write_profile
 from crosscast.evaluation.corun.evaluation import out_of_fold_errors
+from crosscast.prediction.corun import CoRunPredictor, CoRunResiduals
 from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, FittedCoRun, TrainedCoRunModel
-from crosscast.prediction.corun.forecast import CoRunPredictor, CoRunResiduals
 from crosscast.prediction.corun.models import FittedCoRunMean, Mean
 from crosscast.prediction.corun.moolchandani2022 import Published
 from crosscast.prediction.named_models import load_model

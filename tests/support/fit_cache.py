@@ -20,9 +20,9 @@ import pytest
 from crosscast import prediction
 from crosscast.prediction.configuration import bailey2014
 from crosscast.prediction.configuration import process as configuration
-from crosscast.prediction.corun import moolchandani2022, process
-from crosscast.prediction.relative import features, nichols2024
+from crosscast.prediction.corun import models, moolchandani2022
 from crosscast.prediction.relative import models as relative
+from crosscast.prediction.relative import nichols2024
 from crosscast.prediction.time import johnston2018, physical, unseen
 from support.compile_cache import cached
 
@@ -30,11 +30,11 @@ _FITS: tuple[tuple[Any, str], ...] = (
     (physical, "fit_coefficients"),
     (relative, "_random_trees"),
     (relative, "_prices_of"),
-    (features.VectorBoosting, "boost"),
+    (nichols2024.VectorBoosting, "boost"),
     (nichols2024.PublishedVectorForest, "fit"),
     (johnston2018.PublishedForest, "fit"),
     (unseen, "fit_similarity"),
-    (process.Process, "fit"),
+    (models.Process, "fit"),
     (moolchandani2022, "fit_regressor"),
     (bailey2014.PublishedModel, "fit"),
     (configuration, "fit_covariance"),

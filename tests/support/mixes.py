@@ -1,5 +1,6 @@
 """IsolatedRun runs and mixes that are made up, with a truth that models can find."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import combinations_with_replacement
@@ -7,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from crosscast.arrays import Integers, Reals
 from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix, Member
 from crosscast.data.dataset import Dataset
 from crosscast.evaluation.corun.evaluation import evaluate_corun, of_one_device
 from crosscast.prediction.corun.models import models_named
+from crosscast.prediction.corun.slowdowns import mix_times
 from crosscast.studies.moolchandani2022 import (
     CoRunStudies,
     CoRunStudy,
@@ -20,6 +23,20 @@ from crosscast.studies.moolchandani2022 import (
 )
 from crosscast.studies.moolchandani2022_features import combination_study, path_study
 from support import tables as rows
+
+
+def mix_time(
+    isolated_s: Sequence[float], slowdowns_of: Callable[[tuple[int, ...]], Sequence[float]]
+) -> float:
+    """Time of one mix, by a function of who still runs."""
+
+    def asked(_: Integers, places: Integers) -> Reals:
+        return np.array([slowdowns_of(tuple(places.tolist()))], dtype=np.float64)
+
+    times = np.array([isolated_s], dtype=np.float64)
+    whole = asked(np.zeros(1, np.int64), np.arange(len(isolated_s))) if len(isolated_s) > 1 else times
+    return float(mix_times(times, whole, asked)[0])
+
 
 NAMES = ("bfs", "cfd", "crc", "csr", "dwt", "fft")
 

@@ -20,6 +20,7 @@ from crosscast.data.schema import json_text
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.evaluation.time import question
+from crosscast.prediction.configuration import power_totals
 from crosscast.prediction.configuration.artefact import (
     ConfigurationCard,
     PowerCard,
@@ -27,7 +28,6 @@ from crosscast.prediction.configuration.artefact import (
     entries,
 )
 from crosscast.prediction.configuration.bailey2014 import PublishedModel, PublishedPredictor
-from crosscast.prediction.configuration.data import power_totals
 from crosscast.prediction.named_models import load_model
 from crosscast.prediction.store import CARD
 from crosscast.prediction.time import models

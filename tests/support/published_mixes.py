@@ -6,8 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix, Member
-from support.mix_times import mix_time
-from support.mixes import with_members
+from support.mixes import mix_time, with_members
 
 MIXES = ("sse", "alu", "mem", "fp", "stack", "string", "shift", "control")
 COUNTERS = ("ipc", "llc_miss", "branch_miss", "l1_miss", "dtlb_miss")
@@ -77,14 +76,6 @@ def made_co_runs(
         for each in combinations(isolated_runs, size)
     )
     return CoRuns("made-up", isolated_runs, mixes)
-
-
-def without(isolated_run: IsolatedRun, *names: str) -> IsolatedRun:
-    """An application of which less is known."""
-    return replace(
-        isolated_run,
-        features={name: value for name, value in isolated_run.features.items() if name not in names},
-    )
 
 
 def featureless(co_runs: CoRuns) -> CoRuns:

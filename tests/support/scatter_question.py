@@ -1,7 +1,7 @@
 """A question of its own: how much the times of repeated runs scatter. CONTRIBUTING.md explains each part.
 
 In the package this would be the folder ``evaluation/scatter/`` and the name ``scatter`` in
-``prediction/named_models.py``; ``tests/test_scatter_question.py`` enters it there.
+``prediction/named_models.py``; ``tests/test_api.py`` enters it there.
 """
 
 from collections.abc import Sequence

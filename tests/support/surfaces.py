@@ -6,7 +6,7 @@ from crosscast.arrays import Integers, Reals
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.schema import json_text
-from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces
+from crosscast.prediction.configuration import ConfigurationSpace, KernelAt, Surfaces
 from crosscast.prediction.configuration.gaussian_process import Covariance
 from support import tables
 

@@ -13,13 +13,13 @@ from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.sources.runs import ConfiguredRun, dataset_of, device_row, with_separate_sessions
 from crosscast.evaluation.relative.question import train_relative
-from crosscast.prediction.relative.artefact import TrainedRelativeModel
-from crosscast.prediction.relative.data import (
+from crosscast.prediction.relative import (
     Observations,
     RelativePredictor,
     Vectors,
     observations_of_profiles,
 )
+from crosscast.prediction.relative.artefact import TrainedRelativeModel
 from crosscast.prediction.relative.models import BASELINES, models_named
 from crosscast.prediction.relative.nichols2024 import (
     LogMean,

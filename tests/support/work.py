@@ -3,7 +3,7 @@
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.prediction.relative.data import Observations, Vectors
+from crosscast.prediction.relative import Observations, Vectors
 
 DEVICES = ("cpu", "gpu")
 NAMES = ("Bytes/Rep", "Flops/Rep", "Iterations/Rep", "Kernels/Rep", "topdown.memory_bound")

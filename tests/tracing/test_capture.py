@@ -20,8 +20,7 @@ from crosscast.cli import main
 from crosscast.data.dataset import validate
 from crosscast.data.profiles import from_row
 from crosscast.errors import UnsupportedError
-from crosscast.forecasting.application import forecast_application
-from crosscast.forecasting.kernels import read_profiles
+from crosscast.forecasting import forecast_application, read_profiles
 from crosscast.kernel import Kernel, Launch
 from crosscast.measure import sensors
 from crosscast.profile import Profile, compiler_options

@@ -21,7 +21,7 @@ from crosscast.data.sources.source import read_file
 from crosscast.data.table import Table, read_table, table_of, write_table
 from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.relative.evaluation import HeldOutPredictions
-from crosscast.prediction.relative.data import NO_SOURCE, Observations
+from crosscast.prediction.relative import NO_SOURCE, Observations
 
 Texts = tuple[str | None, ...]
 

@@ -11,7 +11,7 @@ from crosscast.commands.launch import replay_trace
 from crosscast.commands.output import check_file, fitting, print_json, say, show, tell
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import CrosscastError, InputError
-from crosscast.forecasting.application import ApplicationForecast, forecast_application
+from crosscast.forecasting import ApplicationForecast, forecast_application
 from crosscast.report.capture import application_report, capture_figures, headline, to_dict
 from crosscast.report.page import write_report
 from crosscast.report.pictures import require_matplotlib

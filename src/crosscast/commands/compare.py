@@ -10,7 +10,7 @@ from crosscast.commands.files import read_profiles
 from crosscast.commands.output import show
 from crosscast.comparison import Condition, contents_of, kind_of
 from crosscast.comparison import compare as compared
-from crosscast.forecasting.kernels import STORED
+from crosscast.forecasting import STORED
 from crosscast.profile import Profile
 from crosscast.report.catalogues import comparison_report
 

@@ -7,12 +7,12 @@ from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crosscast import forecasting
 from crosscast.characterization.embedding.files import has_embedded
 from crosscast.cli.options import LAUNCH, LaunchOptions
 from crosscast.commands.output import warn
 from crosscast.errors import CompileError, InputError, UnsupportedError
-from crosscast.forecasting import kernels as inputs
-from crosscast.forecasting.kernels import Recorded
+from crosscast.forecasting import Recorded
 from crosscast.kernel import CUDA_SUFFIXES, LAUNCH_FILES, Launch
 from crosscast.prediction.trained import format_names
 from crosscast.profile import Profile
@@ -49,7 +49,7 @@ def read_profiles(
 
     launches = _launches(path, launch)
     if launches is None:
-        return inputs.read_profiles(path, characterize, warn)
+        return forecasting.read_profiles(path, characterize, warn)
     profiles: list[Profile] = []
     errors: list[CompileError | UnsupportedError] = []
     for number, item in enumerate(launches):
@@ -63,7 +63,7 @@ def read_profiles(
         raise errors[0]
     if refused is not None:
         refused += errors
-    return inputs.as_application(profiles, path), {}
+    return forecasting.as_application(profiles, path), {}
 
 
 def _launches(path: Path, launch: LaunchOptions) -> Sequence[Launch] | None:

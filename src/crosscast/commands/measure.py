@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from crosscast import forecasting
 from crosscast.characterization.engine.child import Options
 from crosscast.cli.machine import Calibrate, Measure, MeasureStressor
 from crosscast.commands.launch import launch_file
@@ -22,7 +23,6 @@ from crosscast.data.files import make_folder
 from crosscast.devices.catalogue import catalogue
 from crosscast.devices.device_files import check_name, own_folder, write_device
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.forecasting import kernels
 from crosscast.measure import host_state
 from crosscast.measure.measurement import measure_times, subject_of
 from crosscast.measure.microbenchmarks.backends import Backend, HostBackend, OpenCLBackend
@@ -65,7 +65,7 @@ def measure(options: Measure) -> None:
                 ),
             )
     if options.against_forecast is not None:
-        beside = kernels.beside_measured(
+        beside = forecasting.beside_measured(
             forecast, {kernel.kernel: kernel.median_s for kernel in measurement.kernels}
         )
 
@@ -83,7 +83,7 @@ def _forecast(path: str, size: str | None, device: str, timeout_s: float) -> Tim
     profiles = characterized(
         subject_of(path, size), Options(optimize=True, timeout_s=timeout_s, sample_groups="auto")
     )
-    forecast = kernels.predict(profiles, devices=[device])
+    forecast = forecasting.predict(profiles, devices=[device])
     warn_about(zip(forecast.labels, forecast.warnings, strict=True))
     return forecast
 

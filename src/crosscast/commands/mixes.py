@@ -14,8 +14,8 @@ from crosscast.data.corun import CoRuns, IsolatedRun, co_runs, read_profile
 from crosscast.data.dataset import dataset_named
 from crosscast.decide.colocation import ColocationPlan, choose_colocation
 from crosscast.errors import InputError
+from crosscast.prediction.corun import MixForecast
 from crosscast.prediction.corun.artefact import TrainedCoRunModel
-from crosscast.prediction.corun.forecast import MixForecast
 from crosscast.prediction.corun.probes import SuggestedMixes
 from crosscast.prediction.corun.translation import (
     read_translation,

@@ -16,7 +16,7 @@ from crosscast.devices.catalogue import device_named
 from crosscast.devices.device_files import read_device
 from crosscast.devices.roofline import DEVICES, Verdict, verdicts_of
 from crosscast.errors import CompileError, InputError, UnsupportedError
-from crosscast.forecasting.kernels import (
+from crosscast.forecasting import (
     Recorded,
     forecast_beside,
     launches_answer,

@@ -17,8 +17,8 @@ from crosscast.data.dataset import dataset_named
 from crosscast.errors import InputError, expect_known
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.named_models import Loaded, first_fit, models_for
+from crosscast.prediction.relative import NO_SOURCE, Observations, observations_of_profiles
 from crosscast.prediction.relative.artefact import RelativeForecast, TrainedRelativeModel
-from crosscast.prediction.relative.data import NO_SOURCE, Observations, observations_of_profiles
 from crosscast.prediction.relative.observed import numeric_settings, observations_of, scale_of
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.trained import UnsuitedError, forecasts_answer

@@ -21,7 +21,7 @@ from crosscast.cluster.trace_files import read_swf
 from crosscast.data.launch_counts import counts_of, kinds_of, work_of
 from crosscast.data.profiles import from_row
 from crosscast.errors import InputError
-from crosscast.forecasting.kernels import STORED, characterized, read_profiles
+from crosscast.forecasting import STORED, characterized, read_profiles
 from crosscast.prediction import store
 from crosscast.prediction.named_models import folder_of, is_named
 from crosscast.profile import Profile

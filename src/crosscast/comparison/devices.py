@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from crosscast.data.dataset import bundled_folder
 from crosscast.devices.architectures import KnownDevice, known_of
 from crosscast.errors import InputError
-from crosscast.forecasting.kernels import predict
+from crosscast.forecasting import predict
 
 if TYPE_CHECKING:
     from crosscast.prediction.time.forecast import TimeForecast

@@ -21,8 +21,8 @@ from crosscast.decide.colocation_gains import (
     best_matching,
 )
 from crosscast.errors import InputError
+from crosscast.prediction.corun import Estimate
 from crosscast.prediction.corun.artefact import TrainedCoRunModel, corun_warnings
-from crosscast.prediction.corun.forecast import Estimate
 from crosscast.prediction.intervals import check_level
 
 LARGEST_GROUP = 5  # Most jobs of a mix, which is what Moolchandani et al. 2022 measured (section 8).

@@ -11,14 +11,14 @@ import numpy as np
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.corun import IsolatedRun
 from crosscast.errors import InputError, importing
-from crosscast.prediction.corun.artefact import TrainedCoRunModel
-from crosscast.prediction.corun.forecast import (
+from crosscast.prediction.corun import (
     CoRunPrediction,
     CoRunResiduals,
     MixForecast,
     check_profile,
     is_plausible,
 )
+from crosscast.prediction.corun.artefact import TrainedCoRunModel
 from crosscast.prediction.corun.slowdowns import mix_times, pairs_added_up
 from crosscast.units import format_bytes
 

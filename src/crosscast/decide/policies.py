@@ -21,6 +21,14 @@ from crosscast.decide.power_cap import (
     step,
 )
 from crosscast.errors import InputError, expect_known
+from crosscast.prediction.configuration import (
+    ConfigurationModel,
+    ConfigurationSpace,
+    Observed,
+    SurfaceForecast,
+    Surfaces,
+)
+from crosscast.prediction.configuration.artefact import NearestKernels
 from crosscast.prediction.configuration.bailey2014 import PUBLISHED_CLUSTERS, PublishedModel
 from crosscast.prediction.configuration.choice import (
     check_choice,
@@ -29,14 +37,6 @@ from crosscast.prediction.configuration.choice import (
     select,
     within_cap,
 )
-from crosscast.prediction.configuration.data import (
-    ConfigurationModel,
-    ConfigurationSpace,
-    Observed,
-    SurfaceForecast,
-    Surfaces,
-)
-from crosscast.prediction.configuration.models import NearestKernels
 from crosscast.prediction.configuration.process import ProcessModel, ProcessPredictor
 
 TOLERANCE = 0.02

@@ -11,7 +11,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
-from crosscast.prediction.configuration.data import (
+from crosscast.prediction.configuration import (
     ConfigurationModel,
     ConfigurationPredictor,
     ConfigurationSpace,

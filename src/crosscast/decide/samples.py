@@ -19,14 +19,14 @@ from crosscast.data.schema import DEVICE_COLUMN, KERNEL, POWER, TIME, TIMES, dom
 from crosscast.decide.power_cap import highest, lowest
 from crosscast.errors import InputError
 from crosscast.measure.regions.history import SUFFIX, read_history, samples_of
-from crosscast.prediction.configuration.artefact import ConfigurationCard
-from crosscast.prediction.configuration.data import (
+from crosscast.prediction.configuration import (
     ConfigurationSpace,
     KernelAt,
     Observed,
     Surfaces,
     total_power,
 )
+from crosscast.prediction.configuration.artefact import ConfigurationCard
 from crosscast.prediction.trained import UnsuitedError
 
 _TOTAL = ""

@@ -19,6 +19,12 @@ from crosscast.decide.policies import next_number
 from crosscast.decide.samples import Aggregate, SampledKernel, observed_of
 from crosscast.errors import InputError
 from crosscast.measure.regions.history import RegionKey, RegionRun, say_once
+from crosscast.prediction.configuration import (
+    ConfigurationPredictor,
+    SurfaceForecast,
+    Totals,
+    total_power,
+)
 from crosscast.prediction.configuration.artefact import ChoiceOptions, TrainedConfigurationModel
 from crosscast.prediction.configuration.choice import (
     LEVEL,
@@ -27,12 +33,6 @@ from crosscast.prediction.configuration.choice import (
     choice_of,
     select,
     within_cap,
-)
-from crosscast.prediction.configuration.data import (
-    ConfigurationPredictor,
-    SurfaceForecast,
-    Totals,
-    total_power,
 )
 from crosscast.prediction.named_models import load_model
 from crosscast.prediction.trained import model_facts

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, Unpack
 from crosscast.errors import InputError, expect_known
 
 if TYPE_CHECKING:
-    from crosscast.evaluation.loop import RunArguments
+    from crosscast.evaluation.loop import SeededRun
 
 Note = Callable[[str], None]
 """Called with a sentence about the data, such as the devices that are left out."""
@@ -54,16 +54,12 @@ class Question(ABC, Generic[Data, EvaluationOptions, TrainingOptions, Evaluation
         models: Sequence[str] | None,
         folds: str,
         options: EvaluationOptions,
-        *,
-        seed: int,
-        **run: Unpack[RunArguments],
+        **run: Unpack[SeededRun],
     ) -> EvaluationT:
         """Score models, the default one for ``None``, on groups that are held out in turn."""
 
     @abstractmethod
-    def train(
-        self, data: Data, model: str, options: TrainingOptions, *, seed: int, **run: Unpack[RunArguments]
-    ) -> TrainedT:
+    def train(self, data: Data, model: str, options: TrainingOptions, **run: Unpack[SeededRun]) -> TrainedT:
         """Fit a model, and evaluate it with groups held out in turn."""
 
     def check_folds(self, folds: str | None) -> str:

@@ -134,7 +134,7 @@ def fingerprint(model: object) -> str:
     return f"{name} {model!r}" if parameters else name
 
 
-_SOURCE_SUFFIXES = (".py", ".c", ".h", ".ll")
+_SOURCE_SUFFIXES = (".py", ".c", ".h", ".ll", ".csv")
 
 
 @cache

@@ -22,13 +22,13 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypedDict, TypeVar
+from typing import Any, Generic, Protocol, Required, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import AnyArray, Arrays, Flags, Integers
-from crosscast.errors import EnvironmentFault, InputError, MissingExtraError
+from crosscast.errors import EnvironmentFault, InputError, importing
 from crosscast.evaluation.keep import AnswerCache, digest
 from crosscast.prediction.trained import single_threaded
 
@@ -38,6 +38,7 @@ MOST_SEED = 2**32 - 1
 _WATCHED_S = 0.25
 _SHORTEST_S = 1e-6
 _ATTEMPTS = 5
+_SEVERAL = "work in several processes"
 
 Data = TypeVar("Data")
 Known = TypeVar("Known", contravariant=True)
@@ -147,6 +148,12 @@ class RunArguments(TypedDict, total=False):
     jobs: int | None  # Worker processes; `None` for those of joblib's ``parallel_config``
 
 
+class SeededRun(RunArguments):
+    """Keyword arguments of an evaluation or a training: `RunArguments` and the random seed."""
+
+    seed: Required[int]
+
+
 def run_tasks(
     tasks: Sequence[Task[Data]],
     data: Data,
@@ -253,12 +260,10 @@ def _once(
     if jobs == 1 or not pending:
         yield from ((index, *_answers(tasks[index], data, queries)) for index, queries in pending.items())
         return
-    try:
+    with importing("train", _SEVERAL):
         import cloudpickle
         import joblib
         from joblib.parallel import get_active_backend
-    except ImportError as error:
-        raise MissingExtraError("train", "work in several processes") from error
     backend, configured = get_active_backend()
     options: dict[str, object] = {"n_jobs": jobs}
     if type(backend).__name__ == "LokyBackend":
@@ -282,10 +287,8 @@ def in_processes(
 
     `what` the processes do is for the error if one is ended from outside.
     """
-    try:
+    with importing("train", _SEVERAL):
         import joblib
-    except ImportError as error:
-        raise MissingExtraError("train", "work in several processes") from error
     calls = [joblib.delayed(function)(*each) for each in arguments]
     yield from _finished(calls, _bound(worker_processes(jobs) or jobs), what)
 
@@ -360,12 +363,10 @@ def _answers(task: Task[Data], data: Data, queries: Sequence[int]) -> tuple[list
 
 def one_thread(what: str) -> AbstractContextManager[object]:
     """Limit linear algebra to one thread, as the order of sums changes last digits."""
-    try:
+    with importing("train", what):
         # These load the libraries that are limited.
         import scipy.linalg  # noqa: F401
         import sklearn.utils  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("train", what) from error
     return single_threaded(what)
 
 

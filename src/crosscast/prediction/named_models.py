@@ -276,31 +276,7 @@ ModelT = TypeVar("ModelT")
 Loaded = Iterable[tuple["NamedModel | None", ModelT]]
 
 
-@overload
-def models_for(
-    model: str | Path | None, question: Literal["time"], devices: Devices = None
-) -> Loaded[TrainedTimes[Any]]: ...
-
-
-@overload
-def models_for(
-    model: str | Path | None, question: Literal["relative"], devices: Devices = None
-) -> Loaded[TrainedRelativeModel]: ...
-
-
-@overload
-def models_for(
-    model: str | Path | None, question: Literal["configuration"], devices: Devices = None
-) -> Loaded[TrainedConfigurationModel]: ...
-
-
-@overload
-def models_for(
-    model: str | Path | None, question: Literal["corun"], devices: Devices = None
-) -> Loaded[TrainedCoRunModel]: ...
-
-
-def models_for(model: str | Path | None, question: QuestionName, devices: Devices = None) -> Loaded[object]:
+def models_for(model: str | Path | None, question: QuestionName, devices: Devices = None) -> Loaded[Any]:
     """Load the named model; or else all models with a name in turn, lazily.
 
     A calibrated model comes first if its device is among `devices`, and is left out otherwise.

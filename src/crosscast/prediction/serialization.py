@@ -302,11 +302,18 @@ def _store(part: Stored, prefix: str, arrays: Arrays) -> None:
 
 def _stored_array(field: _Field, kind: _Kind, value: object, name: str, sizes: dict[str, int]) -> AnyArray:
     array = np.asarray(value, dtype=kind.made if kind.fits(value) else None)
-    for expected, found in field.array.problems(array, kind, sizes):
-        raise InputError.of(where=_WRITTEN, field=name, expected=expected, found=found)
+    checked = _checked(field, kind, array, name, sizes, _WRITTEN)
     if kind is _TEXT and array.tolist() != np.asarray(value, dtype=object).tolist():
         expected = "texts that do not end in NUL"
         raise InputError.of(where=_WRITTEN, field=name, expected=expected, found=value)
+    return checked
+
+
+def _checked(
+    field: _Field, kind: _Kind, array: AnyArray, name: str, sizes: dict[str, int], where: str
+) -> AnyArray:
+    for expected, found in field.array.problems(array, kind, sizes):
+        raise InputError.of(where=where, field=name, expected=expected, found=found)
     return array if kind is _TEXT else array.astype(kind.made, copy=False)
 
 
@@ -330,10 +337,7 @@ def _array_of(
         expected = kind.words(len(field.array.axes.split()))
         found = f"none among the arrays {listed}".rstrip()
         raise InputError.of(where=where, field=name, expected=expected, found=found)
-    array = arrays[name]
-    for wanted, problem in field.array.problems(array, kind, sizes):
-        raise InputError.of(where=where, field=name, expected=wanted, found=problem)
-    return array if kind is _TEXT else array.astype(kind.made, copy=False)
+    return _checked(field, kind, arrays[name], name, sizes, where)
 
 
 def _refuse_kind(kind: str, expected: str, name: str, where: str) -> NoReturn:

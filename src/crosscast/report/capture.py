@@ -18,7 +18,7 @@ from crosscast.units import format_bytes, format_count, format_seconds
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from crosscast.forecasting.application import ApplicationForecast
+    from crosscast.forecasting import ApplicationForecast
     from crosscast.tracing.summary import LaunchClass, Replayed, Summary
     from crosscast.tracing.trace import TracedProcess
 
@@ -168,7 +168,7 @@ def _forecast(forecast: ApplicationForecast) -> list[Part]:
         else [f"The forecast is of launches that have {percent(forecast.covered, 1)} of the time of kernels."]
     )
     # Imported here, as it imports models of times.
-    from crosscast.forecasting.application import ASSUMED
+    from crosscast.forecasting import ASSUMED
 
     return [table, ASSUMED, *missing]
 

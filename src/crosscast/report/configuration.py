@@ -12,14 +12,14 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.decide.samples import SampledKernel
-from crosscast.prediction.configuration.artefact import ConfigurationCard
-from crosscast.prediction.configuration.choice import Choice, Option
-from crosscast.prediction.configuration.data import (
+from crosscast.prediction.configuration import (
     ConfigurationSpace,
     Quantity,
     SurfaceForecast,
     pareto_frontier,
 )
+from crosscast.prediction.configuration.artefact import ConfigurationCard
+from crosscast.prediction.configuration.choice import Choice, Option
 from crosscast.prediction.trained import count_in, number_in
 from crosscast.report import figures as draw
 from crosscast.report.cards import HeldOutScores, held_out_sentence

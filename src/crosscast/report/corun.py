@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from crosscast.data.corun import IsolatedRun
 from crosscast.data.fields import decode
 from crosscast.decide.colocation import ColocationPlan
+from crosscast.prediction.corun import Estimate, MixForecast
 from crosscast.prediction.corun.artefact import CoRunCard
-from crosscast.prediction.corun.forecast import Estimate, MixForecast
 from crosscast.prediction.corun.probes import SuggestedMixes
 from crosscast.prediction.corun.translation import LOGARITHMIC, TranslationCard, TranslationScore
 from crosscast.prediction.trained import count_in, format_names, level_of

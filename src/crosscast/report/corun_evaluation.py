@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from crosscast.evaluation.corun.evaluation import CoRunEvaluation
-from crosscast.evaluation.corun.scores import CoRunResult
+from crosscast.evaluation.corun.evaluation import CoRunEvaluation, CoRunResult
 from crosscast.report.cards import HeldOutScores
 from crosscast.report.corun import error_table
 from crosscast.report.document import Heading, Part, Report, Table

@@ -21,7 +21,7 @@ from crosscast.report.numbers import NONE, level_percent, plural, setting_range
 from crosscast.units import format_count, format_seconds
 
 if TYPE_CHECKING:
-    from crosscast.forecasting.kernels import BesideMeasured
+    from crosscast.forecasting import BesideMeasured
     from crosscast.measure.inventory import Entry
     from crosscast.measure.measurement import Measurement
 

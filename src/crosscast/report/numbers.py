@@ -11,7 +11,7 @@ from crosscast.data.configuration import Setting
 from crosscast.units import format_seconds, format_setting, setting_parts
 
 if TYPE_CHECKING:
-    from crosscast.prediction.configuration.data import ConfigurationSpace
+    from crosscast.prediction.configuration import ConfigurationSpace
 
 NONE = "—"
 """Text for an unknown value."""

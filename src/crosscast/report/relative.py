@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crosscast.evaluation.relative.evaluation import PUBLISHED, WEIGHTINGS, RelativeEvaluation, RelativeResult
+from crosscast.prediction.relative import NO_SOURCE
 from crosscast.prediction.relative.artefact import RelativeCard, RelativeForecast, RelativeRun
-from crosscast.prediction.relative.data import NO_SOURCE
 from crosscast.prediction.relative.models import BASELINES
 from crosscast.prediction.trained import count_in, format_names, level_of
 from crosscast.report.cards import held_out_scores, held_out_sentence, held_out_table

@@ -15,7 +15,7 @@ from crosscast.data.corun import FORMAT, IsolatedRun, co_runs, read_profile
 from crosscast.data.dataset import BUNDLED, BUNDLED_CORUN, dataset_named
 from crosscast.decide.samples import SampledKernel, read_samples
 from crosscast.errors import CrosscastError, InputError
-from crosscast.forecasting.kernels import Recorded, read_profiles
+from crosscast.forecasting import Recorded, read_profiles
 from crosscast.prediction.named_models import folder_of, load_model
 from crosscast.prediction.store import CARD
 from crosscast.prediction.time.data import ProfileBatch

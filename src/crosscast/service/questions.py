@@ -19,7 +19,7 @@ from crosscast.decide.samples import SampledKernel, kernels_of_rows
 from crosscast.decide.selector import choices_answer, choices_for
 from crosscast.devices.roofline import Verdict
 from crosscast.errors import InputError
-from crosscast.forecasting.kernels import launches_answer, verdicts_beside, with_verdicts
+from crosscast.forecasting import launches_answer, verdicts_beside, with_verdicts
 from crosscast.prediction.configuration.choice import NO_CAP
 from crosscast.prediction.named_models import named_devices
 from crosscast.prediction.time.forecast import TimeForecast

@@ -15,7 +15,7 @@ from crosscast.evaluation.configuration import ConfigurationEvaluationOptions
 from crosscast.evaluation.configuration.evaluation import ConfigurationEvaluation, MachineChoices
 from crosscast.evaluation.configuration.question import QUESTION
 from crosscast.evaluation.loop import RunArguments
-from crosscast.prediction.configuration.data import KernelAt, Surfaces, machines_of, pareto_frontier
+from crosscast.prediction.configuration import KernelAt, Surfaces, machines_of, pareto_frontier
 from crosscast.report import figures as draw
 from crosscast.report.configuration_evaluation import evaluation_figures, evaluation_report, with_folders
 from crosscast.report.document import Heading, Part, Report, Table, Text

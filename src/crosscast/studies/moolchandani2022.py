@@ -15,6 +15,7 @@ from crosscast.data.dataset import Dataset
 from crosscast.errors import InputError, importing
 from crosscast.evaluation.corun.evaluation import (
     CoRunEvaluation,
+    CoRunResult,
     CoRunTask,
     answers_of,
     evaluate_corun,
@@ -23,12 +24,11 @@ from crosscast.evaluation.corun.evaluation import (
     results_of,
     with_mixes,
 )
-from crosscast.evaluation.corun.scores import CoRunResult
 from crosscast.evaluation.loop import Fold, RunArguments
-from crosscast.prediction.corun.forecast import CoRunModel
+from crosscast.prediction.corun import CoRunModel
+from crosscast.prediction.corun.features import count_known
 from crosscast.prediction.corun.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
 from crosscast.prediction.corun.moolchandani2022 import Published
-from crosscast.prediction.corun.moolchandani2022_features import count_known
 from crosscast.prediction.corun.training import applications_in
 from crosscast.prediction.corun.translation import (
     LOGARITHMIC,

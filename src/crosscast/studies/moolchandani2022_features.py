@@ -14,12 +14,10 @@ import numpy as np
 from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix
 from crosscast.errors import InputError
-from crosscast.evaluation.corun.evaluation import evaluate_corun, folds_of, measured, with_mixes
-from crosscast.evaluation.corun.scores import CoRunResult
+from crosscast.evaluation.corun.evaluation import CoRunResult, evaluate_corun, folds_of, measured, with_mixes
 from crosscast.evaluation.keep import digest, fingerprint
 from crosscast.evaluation.loop import Fold, FoldTask, RunArguments, run_tasks
-from crosscast.prediction.corun.moolchandani2022 import KINDS, Grown, Published, SizePredictor
-from crosscast.prediction.corun.moolchandani2022_features import (
+from crosscast.prediction.corun.features import (
     CONCURRENT,
     FAIRNESS,
     INDIVIDUAL,
@@ -30,6 +28,7 @@ from crosscast.prediction.corun.moolchandani2022_features import (
     other_features,
     unknown_features,
 )
+from crosscast.prediction.corun.moolchandani2022 import KINDS, Grown, Published, SizePredictor
 from crosscast.prediction.trees import Trees
 
 SPLITS = ("leave-benchmark-out", "random-80-20")

@@ -25,10 +25,9 @@ from crosscast.evaluation.relative.evaluation import (
     split_named,
 )
 from crosscast.evaluation.relative.question import relative_vectors
-from crosscast.prediction.relative.data import RelativeModel, Vectors
-from crosscast.prediction.relative.features import TreesOnFeatures, fit_features
+from crosscast.prediction.relative import RelativeModel, Vectors
 from crosscast.prediction.relative.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
-from crosscast.prediction.relative.nichols2024 import PublishedXGBoost
+from crosscast.prediction.relative.nichols2024 import PublishedXGBoost, TreesOnFeatures, fit_features
 from crosscast.report.document import Part, Report, Table
 from crosscast.report.fields import score_table, scores_of, table_of, writer_of
 from crosscast.report.numbers import percent

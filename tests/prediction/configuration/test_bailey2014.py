@@ -13,11 +13,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from crosscast.arrays import Integers, Reals
 from crosscast.data.configuration import Configuration
-from crosscast.prediction.configuration import bailey2014
-from crosscast.prediction.configuration.data import ConfigurationSpace, reference_samples
+from crosscast.prediction.configuration import ConfigurationSpace, bailey2014, reference_samples
 from crosscast.prediction.configuration.features import TrainingRuns, design_of
 from support.choices import other_machine
-from support.grids import linear_samples, linear_space, linear_surfaces
+from support.grids import linear_samples, linear_surfaces
 from support.refusals import refusal
 from support.surfaces import made_surfaces
 
@@ -36,15 +35,6 @@ def test_they_are_those_of_another_implementation(seed: int, n: int) -> None:
     for count, labels in enumerate(bailey2014.groupings(apart, 6), 1):
         other = AgglomerativeClustering(count, metric="precomputed", linkage="average").fit(apart)
         assert adjusted_rand_score(labels, other.labels_) == pytest.approx(1)
-
-
-def test_variables_are_the_settings_of_each_device_with_products_and_words() -> None:
-    design = design_of(linear_space())
-    assert design.names == ("cpu: clock_hz", "cpu: threads", "cpu: clock_hz * threads", "gpu: clock_hz")
-    row = linear_space().number_of(Configuration("cpu", {"clock_hz": 2e9, "threads": 2}))
-    np.testing.assert_allclose(design.matrix[row], [2 / 3, 2 / 4, 4 / 12, 0])
-    assert design.matrix[-1].tolist() == [0, 0, 0, 1]
-    np.testing.assert_array_equal(design.with_constants[[0, -1], 4:], np.eye(2))
 
 
 def designed(
@@ -82,14 +72,7 @@ def test_it_is_concordant_less_discordant_pairs_over_all(first: list[int], secon
         assert correlation == pytest.approx(counted(first, second))
 
 
-def test_correlations_of_all_pairs_become_dissimilarities() -> None:
-    orders = [np.array(each) for each in ([0, 1, 2, 3], [3, 2, 1, 0], [0, 2, 1], [9, 8])]
-    correlations = bailey2014.rank_correlations(orders)
-    np.testing.assert_array_equal(correlations, correlations.T)
-    np.testing.assert_array_equal(np.diag(correlations), 1)
-    assert correlations[0, 1] == -1
-    assert correlations[0, 2] == pytest.approx(1 / 3)
-    assert np.isnan(correlations[3, :3]).all()
+def test_where_no_correlation_is_defined_kernels_are_half_dissimilar() -> None:
     assert bailey2014.dissimilarities(np.array([1.0, 0.0, -1.0, np.nan])).tolist() == [0, 0.5, 1, 0.5]
 
 

@@ -1,6 +1,5 @@
 """Artefacts of models of configurations, and the nearest kernels: what comes back, and what is refused."""
 
-import json
 from pathlib import Path
 
 import msgspec
@@ -10,15 +9,15 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.prediction.configuration.artefact import KINDS, TrainedConfigurationModel
-from crosscast.prediction.configuration.bailey2014 import PublishedModel
+from crosscast.prediction.configuration import Surfaces
+from crosscast.prediction.configuration.artefact import (
+    NearestKernels,
+    TrainedConfigurationModel,
+    model_named,
+)
 from crosscast.prediction.configuration.choice import choice_of
-from crosscast.prediction.configuration.data import ConfigurationModel, Surfaces
 from crosscast.prediction.configuration.features import TrainingRuns
-from crosscast.prediction.configuration.models import NearestKernels, model_named
-from crosscast.prediction.configuration.process import ProcessModel
 from crosscast.prediction.named_models import load_model
-from crosscast.prediction.store import CARD
 from support.models import chooser_card, kept_chooser
 from support.refusals import refusal
 from support.surfaces import made_surfaces
@@ -27,18 +26,6 @@ from support.surfaces import made_surfaces
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return kept_chooser(tmp_path / "capmodel")
-
-
-def test_the_card_says_configurations_samples_and_power_in_words(folder: Path) -> None:
-    card = json.loads((folder / CARD).read_text())
-    assert card["question"] == "configuration"
-    assert card["samples"] == [
-        {"device": "node", "settings": {"cpu_cap_w": 100.0, "gpu_cap_w": 250.0}},
-        {"device": "node", "settings": {"cpu_cap_w": 60.0, "gpu_cap_w": 100.0}},
-    ]
-    assert len(card["configurations"]) == 12
-    assert card["power"] == {"domain": None, "totals": {"node": [["cpu", "gpu"]]}}
-    assert card["kind"] in KINDS
 
 
 def test_a_model_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:
@@ -83,7 +70,6 @@ def test_runs_that_are_not_there_are_named(folder: Path) -> None:
 
 
 SAMPLES = (11, 0)
-MODELS: list[ConfigurationModel] = [NearestKernels(), PublishedModel(), ProcessModel()]
 
 
 def changes(surfaces: Surfaces) -> tuple[Reals, Reals, Reals]:
@@ -92,14 +78,6 @@ def changes(surfaces: Surfaces) -> tuple[Reals, Reals, Reals]:
     values = (known.surfaces.time_s, known.surfaces.power_w)
     time, power = (np.log(each / each[:, known.scaled_from]) for each in values)
     return known.features.standardized(known.values), time, power
-
-
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-def test_a_sample_that_is_missing_is_named(model: ConfigurationModel) -> None:
-    surfaces = made_surfaces(3)
-    fitted = model.fit(surfaces, (11, 0))
-    with pytest.raises(InputError, match="expected a run at node: cpu cap 100 W, gpu cap 250 W, found none"):
-        fitted.forecast(surfaces.observed(0, (0, 4)))
 
 
 def test_it_predicts_what_scikit_learn_does() -> None:

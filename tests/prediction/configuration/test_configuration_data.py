@@ -1,6 +1,5 @@
 """Machines with configurations, kernels, powers and counters; forecasts, and limits of slowdowns."""
 
-import dataclasses
 import json
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,7 @@ from crosscast.data.configuration import Configuration
 from crosscast.data.table import Table, table_of
 from crosscast.data.views import CONFIGURED
 from crosscast.errors import InputError
-from crosscast.prediction.configuration import data
+from crosscast.prediction import configuration as data
 from crosscast.prediction.configuration.choice import NO_CAP, choice_of, within_slowdown
 from crosscast.prediction.configuration.features import SampleColumns, SampleFeatures, counts_in
 from crosscast.prediction.intervals import most_level
@@ -308,17 +307,12 @@ def test_counters_above_those_of_a_percentage_are_counts() -> None:
     assert counts_in({name: np.array(values) for name, values in counters.items()}) == {"misses"}
 
 
-SAMPLES = (11, 0)
-
-
 def test_what_is_missing_becomes_the_mean_of_the_training_kernels() -> None:
-    surfaces = made_surfaces(4)
-    features, values = SampleFeatures.of(surfaces, SAMPLES)
-    bare = dataclasses.replace(surfaces.observed(0, SAMPLES), domains={}, counters={})
-    result = features.values(bare, [0, 1])
-    for index, name in enumerate(features.names):
-        known = name.startswith(("time", "power"))
-        assert result[index] == pytest.approx(values[0, index] if known else features.centre[index])
+    surfaces, samples = made_surfaces(4), (11, 0)
+    features, values = SampleFeatures.of(surfaces, samples)
+    result = features.values(replace(surfaces.observed(0, samples), domains={}, counters={}), [0, 1])
+    known = [name.startswith(("time", "power")) for name in features.names]
+    assert result == pytest.approx(np.where(known, values[0], features.centre))
 
 
 SPACE = data.ConfigurationSpace(

@@ -14,7 +14,7 @@ from crosscast.arrays import Flags, Reals
 from crosscast.data.configuration import Configuration
 from crosscast.data.views import configured
 from crosscast.errors import InputError
-from crosscast.prediction.configuration import data
+from crosscast.prediction import configuration as data
 from crosscast.prediction.configuration.features import SampleFeatures, TrainingRuns
 from crosscast.prediction.configuration.process import (
     TOTAL,
@@ -132,12 +132,6 @@ def test_a_kernel_that_always_takes_longer_is_forecast_so(fitted: ProcessPredict
     np.testing.assert_allclose(longer.time.centre, factor * plain.time.centre, rtol=1e-8)
     np.testing.assert_allclose(longer.time.spread, plain.time.spread, rtol=1e-6)
     np.testing.assert_allclose(longer.power.centre, plain.power.centre, rtol=1e-8)
-
-
-def test_runs_may_come_one_by_one(fitted: ProcessPredictor) -> None:
-    posterior = fitted.posterior(observed())
-    step = observed().with_runs(SIX.observed(ROW, (5,))).with_runs(SIX.observed(ROW, (8,)))
-    same(posterior.forecast(step), fitted.forecast(observed(5, 8)))
 
 
 @pytest.mark.parametrize("value", [np.nan, 0.0, np.inf, -3.0])

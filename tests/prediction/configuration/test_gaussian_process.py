@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.configuration import Configuration
-from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces
+from crosscast.prediction.configuration import ConfigurationSpace, KernelAt, Surfaces
 from crosscast.prediction.configuration.features import SpeedLimits
 from crosscast.prediction.configuration.gaussian_process import (
     Covariance,
@@ -133,13 +133,6 @@ def test_runs_condition_as_a_joint_gaussian_does(at: list[int]) -> None:
     np.testing.assert_allclose(posterior.mean, mean, atol=1e-9)
     np.testing.assert_allclose(posterior.variance, variance, atol=1e-9)
     assert (posterior.variance >= COVARIANCE.noise).all()
-
-
-def test_what_is_not_a_number_is_left_out() -> None:
-    with_it = POSTERIOR.condition_on(np.array([2, 3, 6]), np.array([0.3, np.nan, -np.inf]))
-    without = POSTERIOR.condition_on(np.array([2]), np.array([0.3]))
-    np.testing.assert_array_equal(with_it.mean, without.mean)
-    np.testing.assert_array_equal(with_it.variance, without.variance)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 3, 700])

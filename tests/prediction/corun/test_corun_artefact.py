@@ -15,11 +15,11 @@ from msgspec import structs
 from crosscast.data.corun import CoRuns, IsolatedRun
 from crosscast.decide.colocation_gains import pair_gain
 from crosscast.errors import InputError
+from crosscast.prediction.corun import CoRunPrediction, CoRunPredictor, CoRunResiduals, Mix
 from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, FittedCoRun, TrainedCoRunModel
-from crosscast.prediction.corun.forecast import CoRunPrediction, CoRunPredictor, CoRunResiduals, Mix
+from crosscast.prediction.corun.models import Process
 from crosscast.prediction.corun.moolchandani2022 import Published
 from crosscast.prediction.corun.probes import NO_MIXES
-from crosscast.prediction.corun.process import Process
 from support import corun_models
 from support.examples import examples
 from support.mixes import NAMES, made_co_runs, make_isolated_run
@@ -124,13 +124,10 @@ def test_limits_of_times_are_those_of_their_errors_or_of_slowdowns(
     json.dumps(model.to_dict(), allow_nan=False)
 
 
-@pytest.mark.parametrize("times", [True, False], ids=["times", "no times"])
-def test_a_published_model_of_triples_alone_forecasts_triples(times: bool, tmp_path: Path) -> None:
+def test_a_published_model_of_triples_alone_forecasts_triples(tmp_path: Path) -> None:
     runs = made_co_runs(NAMES[:4], mixes=(3,))
-    if not times:
-        runs = replace(runs, mixes=tuple(replace(mix, time_s=None) for mix in runs.mixes))
-    quantities = QUANTITIES if times else {"slowdown": 0.1}
-    trained = kept(tmp_path / "co", Published("decision-tree").fit(runs, 0), quantities, runs)
+    runs = replace(runs, mixes=tuple(replace(mix, time_s=None) for mix in runs.mixes))
+    trained = kept(tmp_path / "co", Published("decision-tree").fit(runs, 0), {"slowdown": 0.1}, runs)
     (predicted,) = trained.predict([(A, B, C)])
     assert predicted.time_s is not None
     assert predicted.time_s.value == pytest.approx(trained.predictor.predict([(A, B, C)]).time_s[0])
@@ -227,17 +224,3 @@ def test_repeats_are_averaged_and_equal_applications_keep_their_order() -> None:
     replaced = measured.replaced(predicted, [pair], predicted, lambda _: predicted)
     assert replaced.slowdown[0].tolist() == pytest.approx([2.0, 2.0])
     assert measured.repeats(pair) == 2
-
-
-def test_a_mix_of_three_goes_on_as_predicted_when_the_first_has_ended() -> None:
-    runs = tuple(IsolatedRun(name, "small", "cpu", 1.0) for name in "abc")
-    measured = NO_MIXES.with_mixes([(runs, (1.0, 2.0, 2.0))])
-    nothing = np.array([np.nan])
-
-    def predict(mixes: object) -> CoRunPrediction:
-        return CoRunPrediction((np.array([1.5, 1.5]),), nothing, nothing, nothing)
-
-    predicted = CoRunPrediction((np.full(3, 3.0),), np.array([3.0]), nothing, nothing)
-    replaced = measured.replaced(predicted, [runs], predicted, predict)
-    # After a second the first has ended, and half of the others is left.
-    assert replaced.time_s.tolist() == pytest.approx([1 + 0.5 * 1.5])

@@ -14,38 +14,29 @@ from sklearn.linear_model import LogisticRegression
 from crosscast.arrays import Integers, Reals
 from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix, Member
 from crosscast.errors import InputError
-from crosscast.prediction.corun import process as corun_process
-from crosscast.prediction.corun.forecast import CoRunPrediction, CoRunResiduals, longest_alone, physical
+from crosscast.prediction.corun import CoRunPrediction, CoRunResiduals, models, physical
 from crosscast.prediction.corun.models import Mean
 from crosscast.prediction.corun.probes import suggest_mixes, with_measured
 from crosscast.prediction.corun.slowdowns import SlowdownProcess, even_slowdown, mix_times, with_fewer
 from crosscast.prediction.corun.training import Hyperparameters, fit_slowdowns
 from support.examples import examples
-from support.mix_times import mix_time
-from support.mixes import NAMES, made_co_runs, make_isolated_run, make_mix
+from support.mixes import NAMES, made_co_runs, make_isolated_run, make_mix, mix_time
 from support.refusals import refusal
 
-GROUPS = tuple("abcdefgh")
 
-
-def made(seed: int = 0, *, slope: float = 0.0, values: bool = True) -> CoRunResiduals:
+def made(seed: int, slope: float) -> CoRunResiduals:
     """Errors of eight groups, 60 each, whose spread rises with the logarithm of what is predicted."""
     random = np.random.default_rng(seed)
     log_value = random.uniform(-0.2, 1.0, 480)
     spread = 0.05 + slope * np.maximum(log_value, 0)
-    return CoRunResiduals(
-        random.normal(0, spread),
-        np.repeat(np.arange(8), 60),
-        GROUPS,
-        np.arange(480) // 2,
-        log_value if values else None,
-    )
+    errors, groups = random.normal(0, spread), np.repeat(np.arange(8), 60)
+    return CoRunResiduals(errors, groups, tuple("abcdefgh"), np.arange(480) // 2, log_value)
 
 
 @given(st.integers(0, 200), st.floats(0.05, 0.9), st.floats(0.0, 0.5))
 @examples(30)
 def test_the_surer_an_interval_the_further_it_reaches(seed: int, level: float, slope: float) -> None:
-    errors = made(seed, slope=slope)
+    errors = made(seed, slope)
     near, far = errors.half_width(level, 0.5), errors.half_width(level + 0.09, 0.5)
     assert 0 < near <= far
 
@@ -53,7 +44,7 @@ def test_the_surer_an_interval_the_further_it_reaches(seed: int, level: float, s
 def test_intervals_hold_as_often_as_they_say_or_somewhat_more_by_caution() -> None:
     shares: dict[float, list[float]] = {0.5: [], 0.9: []}
     for seed in range(12):
-        errors, new = made(seed, slope=0.2), made(seed + 100, slope=0.2)
+        errors, new = made(seed, 0.2), made(seed + 100, 0.2)
         assert new.log_value is not None
         for level, result in shares.items():
             held = np.abs(new.log_error) <= errors.half_width(level, new.log_value)
@@ -128,20 +119,6 @@ def test_an_even_slowdown_is_found_again_from_the_time(times: list[float], slowd
     assert result == pytest.approx([slowdown], rel=1e-6, abs=1e-6)
 
 
-values = st.floats(0.2, 5.0)
-
-
-@given(st.lists(st.tuples(values, values), min_size=1, max_size=4), values)
-def test_no_slowdown_is_below_1_nor_a_mix_too_short(runs: list[tuple[float, float]], time_s: float) -> None:
-    mix = tuple(IsolatedRun(f"{place}", "small", "cpu", alone) for place, (alone, _) in enumerate(runs))
-    slowdown = np.array([each for _, each in runs])
-    nothing = np.array([np.nan])
-    result = CoRunPrediction((slowdown,), np.array([time_s]), nothing, nothing)
-    bounded = physical(result, [mix])
-    assert (bounded.slowdown[0] == np.maximum(slowdown, 1.0)).all()
-    assert bounded.time_s[0] == max(time_s, longest_alone(mix))
-
-
 A = IsolatedRun("a", "s", "d", 1.0, power_w=30.0)
 B = IsolatedRun("b", "s", "d", 3.0, power_w=50.0)
 UNKNOWN = IsolatedRun("c", "s", "d", None)
@@ -154,6 +131,13 @@ def mix(*slowed: tuple[IsolatedRun, float | None], **known: float | bool | None)
 
 def runs(*mixes: MeasuredMix) -> CoRuns:
     return CoRuns("made-up", (A, B), mixes)
+
+
+def test_no_slowdown_is_below_1_nor_a_mix_shorter_than_its_longest_run() -> None:
+    nothing = np.array([np.nan])
+    result = CoRunPrediction((np.array([0.8, 1.5]),), np.array([2.0]), nothing, nothing)
+    bounded = physical(result, [(A, B)])
+    assert (bounded.slowdown[0].tolist(), bounded.time_s.tolist()) == ([1.0, 1.5], [3.0])
 
 
 def test_times_keep_their_place_between_the_longest_and_the_sum_or_follow_from_slowdowns() -> None:
@@ -196,8 +180,8 @@ def gib_of(isolated_runs: tuple[IsolatedRun, ...]) -> float:
 MIXES = [fitting_mix(pair, gib_of(pair) <= 10) for pair in PAIRS]
 
 
-def feasibility(mixes: list[MeasuredMix]) -> corun_process.Feasibility:
-    fits = corun_process.fit_feasibility(mixes)
+def feasibility(mixes: list[MeasuredMix]) -> models.Feasibility:
+    fits = models.fit_feasibility(mixes)
     assert fits is not None
     return fits
 
@@ -223,7 +207,7 @@ def test_mixes_that_tell_too_little_give_nothing() -> None:
         [fitting_mix(pair, gib_of(pair) <= 18) for pair in PAIRS],
         [fitting_mix((same, same), fits) for fits in [True, False] * 4],
     ):
-        assert corun_process.fit_feasibility(mixes) is None
+        assert models.fit_feasibility(mixes) is None
 
 
 CO_RUNS = made_co_runs(NAMES, mixes=(2, 3))
@@ -231,7 +215,7 @@ NEW = [make_isolated_run(name) for name in ("gem", "hmm")]
 
 
 def test_power_is_told_where_that_of_members_is_known_with_the_median_for_an_unknown_use() -> None:
-    result = corun_process.fit_power(CO_RUNS.mixes)
+    result = models.fit_power(CO_RUNS.mixes)
     assert result is not None
     for power in (None, 0.0):
         unknown = replace(NEW[0], power_w=power)
@@ -247,12 +231,12 @@ TYPICAL = 0.1
 
 
 @pytest.fixture(scope="module")
-def fitted() -> corun_process.CoRunProcessPredictor:
-    return corun_process.Process().fit(RUNS, 0)
+def fitted() -> models.CoRunProcessPredictor:
+    return models.Process().fit(RUNS, 0)
 
 
 @pytest.fixture(scope="module")
-def process(fitted: corun_process.CoRunProcessPredictor) -> SlowdownProcess:
+def process(fitted: models.CoRunProcessPredictor) -> SlowdownProcess:
     return fitted.slowdowns
 
 

@@ -13,13 +13,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from crosscast.arrays import Reals
 from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix, Member
 from crosscast.errors import InputError
+from crosscast.prediction.corun import CoRunPrediction
 from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of
-from crosscast.prediction.corun.forecast import CoRunPrediction
-from crosscast.prediction.corun.process import CoRunProcessPredictor, Process
+from crosscast.prediction.corun.models import CoRunProcessPredictor, Process
 from crosscast.prediction.corun.slowdowns import LINKS, KernelSizes, Scale, SlowdownCovariance
 from crosscast.prediction.corun.training import SlowdownPosterior, fit_slowdowns, inverse_of, weights_of
-from support.mix_times import mix_time
-from support.mixes import NAMES, made_co_runs, make_isolated_run, make_mix
+from support.mixes import NAMES, made_co_runs, make_isolated_run, make_mix, mix_time
 from support.published_mixes import featureless
 
 BOTH = made_co_runs(NAMES, mixes=(2, 3))

@@ -11,7 +11,16 @@ from sklearn.exceptions import ConvergenceWarning
 from crosscast.arrays import Reals
 from crosscast.data.corun import CoRuns, IsolatedRun
 from crosscast.errors import InputError
-from crosscast.prediction.corun.forecast import CoRunPrediction
+from crosscast.prediction.corun import CoRunPrediction
+from crosscast.prediction.corun.features import (
+    FAIRNESS,
+    PERFORMANCE,
+    POWER,
+    Combination,
+    FairnessChoice,
+    MixColumns,
+    value_of,
+)
 from crosscast.prediction.corun.models import models_named
 from crosscast.prediction.corun.moolchandani2022 import (
     DEPTH,
@@ -20,15 +29,6 @@ from crosscast.prediction.corun.moolchandani2022 import (
     Published,
     PublishedCoRunPredictor,
     estimator,
-)
-from crosscast.prediction.corun.moolchandani2022_features import (
-    FAIRNESS,
-    PERFORMANCE,
-    POWER,
-    Combination,
-    FairnessChoice,
-    MixColumns,
-    value_of,
 )
 from crosscast.studies.moolchandani2022_features import TABLE_7
 from support.mixes import with_members
@@ -205,6 +205,12 @@ def test_the_thresholds_part_the_sums_in_thirds_and_the_others_decide() -> None:
     assert choice.pressure == "llc_miss"
     assert np.bincount(choice.levels(FEATURE_PAIRS).ravel()).tolist() == [6, 6, 6]
     assert choice.fairness([(missing(0.0), missing(0.9))]).tolist() == [[0.3, 0.9]]
+    # Only sums above a threshold are medium, or high.
+    choice = replace(choice, pressure_thresholds=np.array([0.3, 0.9]))
+    assert choice.levels([(missing(0.3), missing(0.9)), (missing(0.4), missing(1.0))]).tolist() == [
+        [1, 0],
+        [2, 1],
+    ]
 
 
 NAMES = ("CPU_time", "GPU_time", "LLC_miss", FAIRNESS)

@@ -102,7 +102,9 @@ def test_a_model_there_is_asked_with_translated_times(tmp_path: Path, card: Tran
     (untranslated,) = there.predict([inputs], level=0.5)
     assert untranslated.time_s and translated.time_s
     assert translated.time_s.value == pytest.approx(untranslated.time_s.value)
-    assert translated.time_s.high > untranslated.time_s.high
+    of_card = card.errors["time"].residuals.half_width(0.5)
+    reach = np.hypot(np.log(untranslated.time_s.high / untranslated.time_s.value), of_card)
+    assert np.log(translated.time_s.high / translated.time_s.value) == pytest.approx(reach)
     assert any("is taken as it is on cpu" in warning for warning in translated.warnings)
 
 

@@ -13,7 +13,7 @@ from crosscast.arrays import Flags
 from crosscast.data.configuration import Setting
 from crosscast.data.dataset import Dataset, validate
 from crosscast.data.schema import json_text
-from crosscast.prediction.relative.data import Vectors
+from crosscast.prediction.relative import Vectors
 from crosscast.prediction.relative.observed import (
     devices_left_out,
     full_devices,
@@ -79,14 +79,6 @@ def test_counters_are_those_of_a_run_of_each_kernel_of_a_session() -> None:
     np.testing.assert_array_equal(seen.time_s, [1, np.nan])
     runs = [run("a", 1.0, counters={"loads": None, "ipc": 1}), run("b", 1.0, counters={"loads": 3})]
     np.testing.assert_array_equal(observations_of(dataset_of_runs(runs)).counters, [[1, np.nan], [np.nan, 3]])
-
-
-def test_runs_are_shown_in_a_few_lines_and_as_a_table() -> None:
-    runs = [run("cpu", 1.0 + n, settings={"cores": 4.0}, counters={"loads": n}, repeat=n) for n in range(50)]
-    seen = observations_of(dataset_of_runs(runs))
-    assert len(repr(seen)) < 1200 and "Runs: 50, with 1 counters" in repr(seen)
-    assert list(seen.columns())[4:] == ["source", "time_s", "cores", "loads"]
-    assert seen.to_pandas()["loads"].tolist() == list(range(50))
 
 
 def test_settings_that_are_numbers_are_the_configuration() -> None:

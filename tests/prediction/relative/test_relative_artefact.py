@@ -10,8 +10,8 @@ from msgspec import structs
 
 from crosscast.data.profiles import from_row
 from crosscast.evaluation.relative.question import train_relative
+from crosscast.prediction.relative import NO_SOURCE, Observations
 from crosscast.prediction.relative.artefact import TrainedRelativeModel, open_model
-from crosscast.prediction.relative.data import NO_SOURCE, Observations
 from crosscast.prediction.relative.models import models_named
 from crosscast.prediction.relative.nichols2024 import FixedVector, PublishedMean
 from crosscast.prediction.relative.observed import observations_of, vectors_of

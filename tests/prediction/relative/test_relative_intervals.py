@@ -10,8 +10,8 @@ from hypothesis.extra.numpy import arrays
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
+from crosscast.prediction.relative import Observations, RelativeResiduals
 from crosscast.prediction.relative.artefact import RelativeForecast, forecast_of
-from crosscast.prediction.relative.data import Observations, RelativeResiduals
 from support.refusals import refusal
 
 

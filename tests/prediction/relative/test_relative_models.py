@@ -10,25 +10,20 @@ import pytest
 import xgboost
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.prediction.relative import models, nichols2024
-from crosscast.prediction.relative.counters import intensities_of
-from crosscast.prediction.relative.data import (
-    Observations,
+from crosscast.prediction.relative import (
     RelativeModel,
     Vectors,
-    kernel_weights,
-    relative_to_slowest,
+    models,
+    nichols2024,
 )
-from crosscast.prediction.relative.features import fit_features
-from crosscast.prediction.time.combined import Combined as TimeModel
+from crosscast.prediction.relative.nichols2024 import fit_features
 from crosscast.prediction.trees import both_sides, trees_of_booster
 from support.examples import examples
-from support.grids import noisy_grid
 from support.refusals import refusal
 from support.vectors import made_profile_vectors, made_vectors, runs_with
 from support.work import NAMES, changed, made_work
@@ -103,31 +98,8 @@ def test_nothing_is_predicted_below_what_was_learned_from() -> None:
     assert nichols2024.PublishedLinear().fit(VECTORS).predict(far).min() == VECTORS.vector.min()
 
 
-GRID, PROFILES = noisy_grid(), made_profile_vectors()
-LAUNCHED = replace(GRID.profiles, invocations=np.arange(1, len(GRID.profiles) + 1))
-KEYS, SEEN = PROFILES.devices, PROFILES.observations
-
-
-@cache
-def by_times() -> models.ByTimesPredictor:
-    fitted = models.CombinedRelative().fit(PROFILES, 0)
-    assert isinstance(fitted, models.ByTimesPredictor)
-    return fitted
-
-
-def without(seen: Observations, name: str) -> Observations:
-    index = seen.names.index(name)
-    names = tuple(each for each in seen.names if each != name)
-    return replace(seen, names=names, counters=np.delete(seen.counters, index, axis=1))
-
-
-def test_vectors_are_those_of_the_mean_of_the_corrected_times_and_the_uncorrected() -> None:
-    times = TimeModel().fit(replace(GRID, profiles=LAUNCHED), 0)
-    log = (times.log_time(LAUNCHED) + times.physical.log_time(LAUNCHED)) / 2
-    forecast = by_times().predict(SEEN)
-    np.testing.assert_allclose(forecast, relative_to_slowest(np.exp(log)), rtol=1e-6)
-    assert (forecast.max(axis=1) == 1).all()
-    assert not np.allclose(forecast, relative_to_slowest(np.exp(times.log_time(LAUNCHED))), rtol=1e-3)
+PROFILES = made_profile_vectors()
+SEEN = PROFILES.observations
 
 
 def test_counters_of_a_device_and_profiles_without_a_metric_that_times_need_are_refused() -> None:
@@ -138,19 +110,16 @@ def test_counters_of_a_device_and_profiles_without_a_metric_that_times_need_are_
         replace(SEEN, names=("odd", *SEEN.names[1:])),
     ):
         assert not models.are_profiles(none)
-    counted = refusal(by_times().predict, runs_with({"PAPI_TOT_INS": 1.0}))
+    fitted = models.CombinedRelative().fit(PROFILES, 0)
+    assert isinstance(fitted, models.ByTimesPredictor)
+    counted = refusal(fitted.predict, runs_with({"PAPI_TOT_INS": 1.0}))
     assert counted.startswith("profile: expected architecture-independent profiles")
-    lacking = without(SEEN, "total_instruction_count")
-    assert "total_instruction_count" in refusal(by_times().predict, lacking)
+    counters = np.where(np.array(SEEN.names) == "total_instruction_count", np.nan, SEEN.counters)
+    lacking = replace(SEEN, counters=counters)
+    assert "total_instruction_count" in refusal(fitted.predict, lacking)
     assert "total_instruction_count" in refusal(
         models.CombinedRelative().fit, replace(PROFILES, observations=lacking), 0
     )
-
-
-def test_the_default_takes_times_for_profiles_and_the_blend_for_counters() -> None:
-    assert isinstance(models.MODELS[models.DEFAULT_MODEL](), models.CombinedRelative)
-    assert isinstance(by_times(), models.ByTimesPredictor)
-    assert isinstance(models.CombinedRelative().fit(made_vectors(applications=2), 0), models.BlendPredictor)
 
 
 MOST = 120
@@ -186,48 +155,13 @@ WORK = made_work(kernels=9, sizes=3, noise=0.1)
 OBSERVED = WORK.observations
 
 
-def fit(vectors: Vectors, seed: int = 0) -> models.MixedTrees:
-    return models.fit_trees(vectors, seed, models.Effort(60, 100, 0.1))
-
-
-@cache
-def fitted() -> models.MixedTrees:
-    return fit(WORK)
-
-
-def test_it_is_half_way_between_random_and_boosted_trees() -> None:
-    result = fitted()
-    rows = result.boosted.features.transform(intensities_of(OBSERVED, result.base))
-    forest = ExtraTreesRegressor(len(result.grown.root), max_features=0.15, random_state=0)
-    log_relative = np.log(WORK.times_s) - np.log(WORK.times_s).mean(axis=1, keepdims=True)
-    forest.fit(rows, log_relative, sample_weight=kernel_weights(OBSERVED))
-    boosted = np.log(result.boosted.predict_features(rows))
-    boosted -= boosted.mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(result.log_relative(OBSERVED), (forest.predict(rows) + boosted) / 2, atol=1e-9)
-
-
-def test_runs_between_which_nothing_differs_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^counters: expected some that differ between 1 runs, found none "):
-        fit(WORK.rows(np.array([0])))
-    same = Vectors(
-        replace(runs_with({"odd": 1.0}, {"odd": 1.0}), time_s=np.full(2, np.nan)),
-        ("cpu", "gpu"),
-        np.array([[1.0, 2.0], [2.0, 1.0]]),
-    )
-    assert refusal(fit, same).startswith("counters: expected some that differ between 2 runs")
-
-
-def few(vectors: Vectors, seed: int = 0) -> models.BlendPredictor:
-    return models.fit_blend(vectors, seed, models.Effort(20, 100, 0.1), models.Effort(10, 40, 0.25))
+def few(vectors: Vectors) -> models.BlendPredictor:
+    return models.fit_blend(vectors, 0, models.Effort(20, 100, 0.1), models.Effort(10, 40, 0.25))
 
 
 @cache
 def fitted_blend() -> models.BlendPredictor:
-    return few(WORK, 0)
-
-
-def with_mix(share: float, anchored: bool) -> models.BlendPredictor:
-    return replace(fitted_blend(), share=share, anchored=anchored)
+    return few(WORK)
 
 
 @examples(30)
@@ -243,25 +177,15 @@ def test_vectors_are_above_0_and_their_largest_entry_is_1_whatever_is_missing(da
         time_s=np.array([time_s]),
         source=(source,),
     )
-    for predictor in (fitted_blend(), with_mix(1.0, True)):
+    for predictor in (fitted_blend(), replace(fitted_blend(), share=1.0, anchored=True)):
         forecast = predictor.predict(seen)
         assert (forecast > 0).all()
         assert forecast.max(axis=1).tolist() == [1]
 
 
-def test_it_is_the_weighted_mean_of_the_logarithms_of_its_parts() -> None:
-    trees = fitted_blend().trees.log_relative(OBSERVED)
-    prices = fitted_blend().prices
-    assert prices is not None
-    for anchored in (False, True):
-        expected = np.exp(0.75 * trees + 0.25 * prices.log_relative(OBSERVED, anchored=anchored))
-        np.testing.assert_allclose(with_mix(0.25, anchored).predict(OBSERVED), relative_to_slowest(expected))
-    assert not np.allclose(with_mix(0.25, False).predict(OBSERVED), with_mix(0.25, True).predict(OBSERVED))
-
-
 def test_without_amounts_of_work_there_are_trees_alone_and_unknown_counters_are_named() -> None:
     vectors = made_vectors(applications=4)
-    fitted = few(vectors, 0)
+    fitted = few(vectors)
     assert (fitted.prices, fitted.share, fitted.anchored) == (None, 0, False)
     assert (fitted.predict(vectors.observations).max(axis=1) == 1).all()
     seen = runs_with({"Bytes/Rep": 3.0, "launch__thread_count": 8.0, "odd": 1.0, "PAPI_TOT_INS": 1.0})
@@ -276,7 +200,7 @@ def test_a_few_kernels_are_enough_and_one_that_lacks_an_amount_does_not_spoil_th
         assert (fitted.share, fitted.anchored) == (0.5, True)
     done = OBSERVED.counters[:, 1].copy()
     done[:3] = np.nan
-    fitted = few(replace(WORK, observations=changed(OBSERVED, flops=done)), 0)
+    fitted = few(replace(WORK, observations=changed(OBSERVED, flops=done)))
     assert fitted.prices is not None and fitted.prices.prices[2].tolist() == [0, 0]
     assert 0 < fitted.share < 1 and fitted.share != 0.5
 

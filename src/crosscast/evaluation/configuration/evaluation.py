@@ -40,14 +40,14 @@ from crosscast.evaluation.configuration.scores import (
 from crosscast.evaluation.keep import fingerprint
 from crosscast.evaluation.loop import FoldTask, RunArguments, check_names, check_seed, run_tasks
 from crosscast.evaluation.resampling import DRAWS, SHARE
-from crosscast.prediction.configuration.bailey2014 import PublishedModel, PublishedPredictor
-from crosscast.prediction.configuration.data import (
+from crosscast.prediction.configuration import (
     ConfigurationSpace,
     Observed,
     Surfaces,
     connected,
     sample_numbers,
 )
+from crosscast.prediction.configuration.bailey2014 import PublishedModel, PublishedPredictor
 from crosscast.results import Tabular, columns_of
 
 if TYPE_CHECKING:
@@ -168,10 +168,8 @@ def _final_outcomes(
     @cache
     def run(row: int, number: int) -> Observed:
         if not surfaces.known[row, number]:
-            where, found = (
-                f"{method.name}: {surfaces.kernels[row]}",
-                str(surfaces.space.configurations[number]),
-            )
+            where = f"{method.name}: {surfaces.kernels[row]}"
+            found = str(surfaces.space.configurations[number])
             raise InputError.of(where=where, expected="a configuration at which it was run", found=found)
         return surfaces.observed(row, (number,))
 

@@ -40,15 +40,17 @@ from crosscast.evaluation.configuration.evaluation import (
 )
 from crosscast.evaluation.configuration.scores import METRICS
 from crosscast.evaluation.keep import digest, fingerprint, library_versions
-from crosscast.evaluation.loop import FoldTask, RunArguments, check_seed, rounds_of, run_tasks
+from crosscast.evaluation.loop import FoldTask, RunArguments, SeededRun, check_seed, rounds_of, run_tasks
+from crosscast.prediction.configuration import ConfigurationModel, Surfaces, machines_of, power_totals
 from crosscast.prediction.configuration.artefact import (
+    DEFAULT_MODEL,
+    MODELS,
     ConfigurationCard,
     PowerCard,
     TrainedConfigurationModel,
     entries,
+    model_named,
 )
-from crosscast.prediction.configuration.data import ConfigurationModel, Surfaces, machines_of, power_totals
-from crosscast.prediction.configuration.models import DEFAULT_MODEL, MODELS, model_named
 from crosscast.prediction.configuration.process import ProcessModel
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.trained import format_names
@@ -266,9 +268,7 @@ class ConfigurationQuestion(
         models: Sequence[str] | None,
         folds: str,
         options: ConfigurationEvaluationOptions,
-        *,
-        seed: int,
-        **run: Unpack[RunArguments],
+        **run: Unpack[SeededRun],
     ) -> ConfigurationEvaluation:
         """Evaluate methods, by default the main ones, on each machine of a dataset."""
         domain, devices = options.power_domain, names_of(options.devices)
@@ -289,7 +289,6 @@ class ConfigurationQuestion(
             samples=two_samples if samples is None else samples,
             together=options.groups,
             budget=options.max_retunes,
-            seed=seed,
             **run,
         )
 
@@ -298,16 +297,14 @@ class ConfigurationQuestion(
         data: Dataset,
         model: str,
         options: ConfigurationTrainingOptions,
-        *,
-        seed: int,
-        **run: Unpack[RunArguments],
+        **run: Unpack[SeededRun],
     ) -> TrainedConfigurationModel:
         """Train a model for one machine, with errors of applications that were held out."""
         domain = options.power_domain
         surfaces = machine_of(data, devices=names_of(options.devices), power_domain=domain)
         samples = _samples(options.samples, [surfaces])
         return train_configuration(
-            surfaces, model, samples=samples, held_out=options.held_out, power_domain=domain, seed=seed, **run
+            surfaces, model, samples=samples, held_out=options.held_out, power_domain=domain, **run
         )
 
 

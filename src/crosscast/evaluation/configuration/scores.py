@@ -13,8 +13,8 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.decide.power_cap import GUARD, Cases, Method, by_input
 from crosscast.evaluation.resampling import Confidence, Scored, confidences
+from crosscast.prediction.configuration import Surfaces
 from crosscast.prediction.configuration.choice import within_cap
-from crosscast.prediction.configuration.data import Surfaces
 
 
 @dataclass(frozen=True)

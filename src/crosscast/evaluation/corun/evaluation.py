@@ -4,22 +4,113 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import Unpack, get_args
 
 import numpy as np
 
-from crosscast.arrays import Arrays, Integers, Reals
+from crosscast.arrays import Arrays, Flags, Integers, Reals
 from crosscast.data.corun import CoRuns, MeasuredMix
 from crosscast.errors import InputError, expect_known
-from crosscast.evaluation.corun.scores import CoRunResult, ScoredValues, ScoreTable, with_scores
+from crosscast.evaluation.corun import CoRunFolds
 from crosscast.evaluation.keep import digest, fingerprint
 from crosscast.evaluation.loop import Fold, FoldTask, RunArguments, check_names, check_seed, run_tasks
+from crosscast.prediction.corun import CoRunModel, CoRunPrediction, CoRunResiduals
 from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of
-from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunResiduals
+from crosscast.prediction.corun.models import Process
 from crosscast.prediction.corun.probes import OpenMixes
-from crosscast.prediction.corun.process import Process
 from crosscast.prediction.corun.slowdowns import KernelSizes, SlowdownCovariance
 from crosscast.prediction.intervals import check_level
+from crosscast.results import Tabular, columns_of
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredValues:
+    """Predicted and measured values of a quantity, ``n`` of each."""
+
+    true: Reals  # (n,), measured
+    centre: Reals  # (n,), predicted
+    low: Reals  # (n,), limits of the interval; NaN where there is none
+    high: Reals
+    group: Integers  # (n,), number of the fold
+    mix_size: Integers  # (n,), co-runners of the mix
+
+    def where(self, chosen: Flags) -> ScoredValues:
+        """The values of a mask."""
+        return ScoredValues(*(each[chosen] for each in vars(self).values()))
+
+
+@dataclass(frozen=True, eq=False)
+class CoRunResult:
+    """Scores of a model for a quantity; ``None`` for scores that do not apply."""
+
+    model: str
+    baseline: bool  # Whether others are compared with it
+    split: str  # Name of the folds
+    probes: int  # Measured mixes with the held-out application
+    mix_size: int | None = None  # Co-runners of the mixes; `None` for all of them
+    quantity: str = ""  # One of `QUANTITIES`, or `FITS`
+    rows: int = 0  # Number of predicted values
+    mape: float | None = None  # Mean absolute relative error, a fraction
+    mae: float | None = None  # Mean absolute error in the unit of the quantity
+    coverage: float | None = None  # Share of the measured values within their intervals
+    width: float | None = None  # Mean width of the intervals, in the unit of the quantity
+    log_width: float | None = None  # Of logarithms; `None` where intervals reach to 0
+    worst_coverage: float | None = None  # Least coverage of a held-out group, and its name
+    worst: str | None = None
+    auc: float | None = None  # Area under the receiver's operating curve, of probabilities
+    by_group: dict[str, float] | None = None  # Mean absolute relative error of each held-out group
+    coverage_by_group: dict[str, float] | None = None  # Of each held-out group
+    scored: ScoredValues | None = None  # `None` for probabilities
+
+    def to_dict(self) -> dict[str, object]:
+        """All but the values, as an object of JSON; unknown values are null."""
+        return {
+            name: None if isinstance(value, float) and not np.isfinite(value) else value
+            for name, value in vars(self).items()
+            if name != "scored"
+        }
+
+
+def with_scores(result: CoRunResult, scored: ScoredValues, held_out: Sequence[str]) -> CoRunResult:
+    """A result with the scores of its values; groups are named by `held_out`.
+
+    Errors are relative to the true value (Equation 1 of Moolchandani et al. 2022).
+
+    >>> true, centre, ones, zeros = np.array([1.0, 2.0]), np.array([1.5, 2.0]), np.ones(2), np.zeros(2, int)
+    >>> result = CoRunResult("model", False, "leave-mix-out", 0, None, "time")
+    >>> result = with_scores(result, ScoredValues(true, centre, ones, ones, zeros, zeros), ["a"])
+    >>> result.mape, result.mae, result.coverage
+    (0.25, 0.25, 0.5)
+    """
+    errors = np.abs(scored.centre - scored.true)
+    relative = errors / scored.true
+    groups = {number: scored.group == number for number in np.unique(scored.group).tolist()}
+    result = replace(
+        result,
+        rows=len(errors),
+        mape=float(relative.mean()),
+        mae=float(errors.mean()),
+        by_group={held_out[number]: float(relative[mask].mean()) for number, mask in groups.items()},
+        scored=scored,
+    )
+    if not np.isfinite(scored.low).any():
+        return result
+    inside = (scored.low <= scored.true) & (scored.true <= scored.high)
+    covered = np.where(np.isfinite(scored.low), inside, np.nan)
+    shares = {held_out[number]: float(covered[mask].mean()) for number, mask in groups.items()}
+    known = {name: share for name, share in shares.items() if np.isfinite(share)}
+    worst = min(known, key=lambda name: known[name])
+    reaches_0 = bool((scored.low <= 0).any())
+    return replace(
+        result,
+        coverage=float(np.nanmean(covered)),
+        width=float(np.nanmean(scored.high - scored.low)),
+        log_width=None if reaches_0 else float(np.nanmean(np.log(scored.high / scored.low))),
+        worst_coverage=known[worst],
+        worst=worst,
+        coverage_by_group=known,
+    )
+
 
 QUANTITIES = ("slowdown", "speed", "time", "power")
 """Slowdown and speed (its inverse) of each co-runner, time and power of the mix."""
@@ -61,7 +152,7 @@ def predicted(prediction: CoRunPrediction, quantity: str) -> Reals:
     return {"time": prediction.time_s, "power": prediction.power_w, FITS: prediction.fits}[quantity]
 
 
-SPLITS = ("leave-benchmark-out", "leave-mix-out", "random-80-20")
+SPLITS = get_args(CoRunFolds)
 """Names of the splits: each application in turn; mixes in folds; and a fifth of the mixes at random."""
 
 _MIX_FOLDS = 10
@@ -158,7 +249,7 @@ def _with_probes(
 
 
 _LOW, _HIGH = "low.", "high."
-_SOURCES = ("prediction", "evaluation/corun/evaluation.py", "evaluation/corun/scores.py")
+_SOURCES = ("prediction", "evaluation/corun/evaluation.py")
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,9 +344,8 @@ def out_of_fold_errors(
             present, group = np.unique(number, return_inverse=True)
             names = tuple(held_out[fold] for fold in present.tolist())
             # Errors of larger slowdowns are larger.
-            by_quantity[name] = CoRunResiduals(
-                errors, group, names, mix, logs if name == "slowdown" else None
-            )
+            of_slowdown = logs if name == "slowdown" else None
+            by_quantity[name] = CoRunResiduals(errors, group, names, mix, of_slowdown)
     return by_quantity
 
 
@@ -270,7 +360,7 @@ def answers_of(
 
 
 @dataclass(frozen=True, eq=False)
-class CoRunEvaluation(ScoreTable):
+class CoRunEvaluation(Tabular):
     """Results of models in one split: a row for each result."""
 
     co_runs: CoRuns  # All isolated runs and mixes
@@ -281,6 +371,11 @@ class CoRunEvaluation(ScoreTable):
     folds: tuple[Fold, ...]
     # For each model, number of probes and quantity: of all mixes, and of the mixes of each size
     results: tuple[CoRunResult, ...]
+
+    def columns(self) -> dict[str, list[object]]:
+        """The results without those by group, by column."""
+        rows = [each.to_dict() for each in self.results]
+        return {name: each for name, each in columns_of(rows).items() if not name.endswith("by_group")}
 
     def to_dict(self) -> dict[str, object]:
         """The evaluation, as ``--json`` prints it."""
@@ -366,11 +461,8 @@ def of_one_device(co_runs: CoRuns, device: str | None = None) -> CoRuns:
     mixes = [mix for mix in co_runs.mixes if device in (None, mix.device)]
     if not mixes:
         devices = {f"{mix.device} {mix.configuration}".removesuffix(" {}") for mix in co_runs.mixes}
-        expected, found = (
-            f"mixes on {device or 'a device'}",
-            f"those on {', '.join(sorted(devices)) or 'none'}",
-        )
-        raise InputError.of(where=co_runs.label, expected=expected, found=found)
+        found = f"those on {', '.join(sorted(devices)) or 'none'}"
+        raise InputError.of(where=co_runs.label, expected=f"mixes on {device or 'a device'}", found=found)
     keys = [(mix.device, mix.configuration) for mix in mixes]
     chosen = max(sorted(set(keys)), key=keys.count)
     of_one = tuple(mix for mix, key in zip(mixes, keys, strict=True) if key == chosen)

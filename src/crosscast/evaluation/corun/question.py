@@ -18,7 +18,8 @@ from crosscast.evaluation.corun.evaluation import (
     out_of_fold_errors,
 )
 from crosscast.evaluation.keep import digest, library_versions
-from crosscast.evaluation.loop import RunArguments, one_thread
+from crosscast.evaluation.loop import RunArguments, SeededRun, one_thread
+from crosscast.prediction.corun import CoRunModel
 from crosscast.prediction.corun.artefact import (
     KNOWN,
     NEW,
@@ -27,7 +28,6 @@ from crosscast.prediction.corun.artefact import (
     FittedCoRun,
     TrainedCoRunModel,
 )
-from crosscast.prediction.corun.forecast import CoRunModel
 from crosscast.prediction.corun.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
 
 _SPLITS = {NEW: "leave-benchmark-out", KNOWN: "leave-mix-out"}
@@ -103,9 +103,7 @@ class CoRunQuestion(
         models: Sequence[str] | None,
         folds: str,
         options: CoRunEvaluationOptions,
-        *,
-        seed: int,
-        **run: Unpack[RunArguments],
+        **run: Unpack[SeededRun],
     ) -> CoRunEvaluation:
         """Evaluate models on the mixes of one device."""
         names = with_baselines(models, tuple(MODELS), DEFAULT_MODEL, ())
@@ -117,7 +115,6 @@ class CoRunQuestion(
             baselines=BASELINES,
             probes=options.probes,
             level=options.level,
-            seed=seed,
             **run,
         )
 
@@ -126,9 +123,7 @@ class CoRunQuestion(
         data: Dataset,
         model: str,
         options: CoRunTrainingOptions,
-        *,
-        seed: int,
-        **run: Unpack[RunArguments],
+        **run: Unpack[SeededRun],
     ) -> TrainedCoRunModel:
         """Train a model of the mixes of one device, with errors of what was held out."""
         chosen = of_one_device(co_runs(data), options.device)
@@ -140,7 +135,6 @@ class CoRunQuestion(
             baselines=models_named(BASELINES),
             memory_bytes=None if not memory or memory[0] is None else int(memory[0]),
             level=options.level,
-            seed=seed,
             **run,
         )
 

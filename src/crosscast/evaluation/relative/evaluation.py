@@ -39,7 +39,7 @@ from crosscast.evaluation.loop import (
 from crosscast.evaluation.relative import Weighting
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence, Scored, confidences
 from crosscast.evaluation.time.scores import pair_order
-from crosscast.prediction.relative.data import (
+from crosscast.prediction.relative import (
     Observations,
     RelativeModel,
     Vectors,
@@ -73,10 +73,8 @@ BETTER = {"mae": -1, "same_order": 1, "top1": 1, "regret": -1, "typical_factor":
 def row_scores(times_s: Reals, predicted: Reals) -> RowScores:
     """Scores of each row's prediction."""
     if times_s.shape != predicted.shape or times_s.ndim != 2 or times_s.shape[1] < 2:
-        expected, found = (
-            "the shape (r, d) of the times, d at least 2",
-            f"{predicted.shape} for {times_s.shape}",
-        )
+        expected = "the shape (r, d) of the times, d at least 2"
+        found = f"{predicted.shape} for {times_s.shape}"
         raise InputError.of(where="predicted", expected=expected, found=found)
     check_times(times_s, "times_s")
     check_times(predicted, "predicted")
@@ -107,13 +105,7 @@ def metrics_of(scores: RowScores, weights: Reals) -> RelativeMetrics:
     return RelativeMetrics(len(weights), **means, median_regret=float(median), typical_factor=factor)
 
 
-_SOURCES = (
-    "prediction",
-    "prediction/relative/table3.csv",
-    "prediction/relative/work.csv",
-    "evaluation/relative/evaluation.py",
-)
-
+_SOURCES = ("prediction", "evaluation/relative/evaluation.py")
 
 PUBLISHED = "published"  # The split of Nichols et al. 2024: rows at random
 

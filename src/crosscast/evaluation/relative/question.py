@@ -14,7 +14,7 @@ from crosscast.data.dataset import Dataset
 from crosscast.errors import InputError
 from crosscast.evaluation import Note, Question, names_of, with_baselines
 from crosscast.evaluation.keep import digest, library_versions
-from crosscast.evaluation.loop import RunArguments, check_jobs, check_seed, one_thread
+from crosscast.evaluation.loop import RunArguments, SeededRun, check_jobs, check_seed, one_thread
 from crosscast.evaluation.relative import RelativeEvaluationOptions, RelativeFolds, RelativeTrainingOptions
 from crosscast.evaluation.relative.evaluation import (
     HeldOutPredictions,
@@ -25,14 +25,14 @@ from crosscast.evaluation.relative.evaluation import (
     split_named,
 )
 from crosscast.prediction.intervals import check_level
-from crosscast.prediction.relative.artefact import FittedRelative, RelativeCard, TrainedRelativeModel
-from crosscast.prediction.relative.data import (
+from crosscast.prediction.relative import (
     Observations,
     RelativeModel,
     RelativeResiduals,
     Vectors,
     relative_to_slowest,
 )
+from crosscast.prediction.relative.artefact import FittedRelative, RelativeCard, TrainedRelativeModel
 from crosscast.prediction.relative.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
 from crosscast.prediction.relative.observed import devices_left_out, vectors_of
 from crosscast.prediction.trained import format_names
@@ -181,25 +181,19 @@ class RelativeQuestion(
         models: Sequence[str] | None,
         folds: str,
         options: RelativeEvaluationOptions,
-        *,
-        seed: int,
-        **run: Unpack[RunArguments],
+        **run: Unpack[SeededRun],
     ) -> RelativeEvaluation:
         """Evaluate models on devices that have times of the same work."""
         chosen = models_named(with_baselines(models, tuple(MODELS), DEFAULT_MODEL, BASELINES))
         vectors = relative_vectors(data, options.devices, options.sources, options.note)
-        return evaluate_relative(
-            vectors, chosen, folds, label=data.label, weighting=options.weights, seed=seed, **run
-        )
+        return evaluate_relative(vectors, chosen, folds, label=data.label, weighting=options.weights, **run)
 
     def train(
         self,
         data: Dataset,
         model: str,
         options: RelativeTrainingOptions,
-        *,
-        seed: int,
-        **run: Unpack[RunArguments],
+        **run: Unpack[SeededRun],
     ) -> TrainedRelativeModel:
         """Train a model, with errors of applications, or kernels, that were held out."""
         return train_relative(
@@ -208,7 +202,6 @@ class RelativeQuestion(
             baselines=models_named(BASELINES),
             label=Path(data.label).name,
             level=options.level,
-            seed=seed,
             **run,
         )
 

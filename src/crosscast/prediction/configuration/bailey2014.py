@@ -12,7 +12,7 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
-from crosscast.prediction.configuration.data import (
+from crosscast.prediction.configuration import (
     ConfigurationSpace,
     KernelAt,
     Observed,

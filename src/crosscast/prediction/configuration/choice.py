@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, get_args, overload
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.data.configuration import Configuration, Objective
 from crosscast.errors import InputError, expect_known
-from crosscast.prediction.configuration.data import (
+from crosscast.prediction.configuration import (
     SLACK,
     ConfigurationSpace,
     SurfaceForecast,
@@ -26,17 +26,9 @@ if TYPE_CHECKING:
     from crosscast.results import Column
 
 
-@overload
-def within_cap(power_w: float, power_cap: float, tolerance: float = 0.0) -> bool: ...
-
-
-@overload
-def within_cap(power_w: Reals, power_cap: Reals | float, tolerance: float = 0.0) -> Flags: ...
-
-
-def within_cap(power_w: Reals | float, power_cap: Reals | float, tolerance: float = 0.0) -> Flags | bool:
-    """Whether powers keep to caps: a bool or a mask; a power that is NaN does not."""
-    return power_w <= power_cap * (1 + tolerance + SLACK)
+def within_cap(power_w: Reals | float, power_cap: Reals | float, tolerance: float = 0.0) -> Flags:
+    """Whether powers keep to caps, as a mask; a power that is NaN does not."""
+    return np.asarray(power_w <= power_cap * (1 + tolerance + SLACK))
 
 
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)

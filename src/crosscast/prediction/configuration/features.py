@@ -14,7 +14,7 @@ import numpy.typing as npt
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.configuration import Configuration, Setting
 from crosscast.errors import InputError
-from crosscast.prediction.configuration.data import (
+from crosscast.prediction.configuration import (
     ConfigurationSpace,
     Observed,
     Surfaces,

@@ -16,8 +16,7 @@ from crosscast.arrays import Arrays
 from crosscast.data.corun import IsolatedRun, MeasuredMix, Member
 from crosscast.data.fields import decode
 from crosscast.errors import InputError
-from crosscast.prediction.corun.features import Traits, raw_value
-from crosscast.prediction.corun.forecast import (
+from crosscast.prediction.corun import (
     CoRunForecast,
     CoRunPrediction,
     CoRunPredictor,
@@ -31,6 +30,7 @@ from crosscast.prediction.corun.forecast import (
     longest_alone,
     physical,
 )
+from crosscast.prediction.corun.features import Traits, raw_value
 from crosscast.prediction.corun.probes import (
     NO_MIXES,
     MeasuredMixes,
@@ -46,7 +46,7 @@ from crosscast.prediction.trained import StructCard, Trained, format_names, outs
 
 _HOMES = {
     "corun-mean": "crosscast.prediction.corun.models",
-    "corun-process": "crosscast.prediction.corun.process",
+    "corun-process": "crosscast.prediction.corun.models",
     "corun-published": "crosscast.prediction.corun.moolchandani2022",
     "corun-sum": "crosscast.prediction.corun.models",
 }

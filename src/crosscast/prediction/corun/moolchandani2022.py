@@ -14,8 +14,8 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.data.corun import CoRuns, MeasuredMix
 from crosscast.errors import InputError, expect_known, importing
-from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor, Mix
-from crosscast.prediction.corun.moolchandani2022_features import (
+from crosscast.prediction.corun import CoRunModel, CoRunPrediction, CoRunPredictor, Mix
+from crosscast.prediction.corun.features import (
     PERFORMANCE,
     POWER,
     Combination,

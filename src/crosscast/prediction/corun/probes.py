@@ -11,14 +11,15 @@ import numpy as np
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.corun import MeasuredMix
 from crosscast.errors import InputError, importing
+from crosscast.prediction.corun import CoRunPrediction, Mix, longest_alone
 from crosscast.prediction.corun.features import (
     CoRunnerRows,
     FeatureMatrix,
     applications_of,
+    isolated_times,
     leaves_memory_idle,
     surroundings,
 )
-from crosscast.prediction.corun.forecast import CoRunPrediction, Mix, longest_alone
 from crosscast.prediction.corun.slowdowns import (
     KernelSizes,
     LearnedRows,
@@ -275,8 +276,7 @@ def _time(mix: Mix, slowdown: Reals, predict: Callable[[Sequence[Mix]], CoRunPre
     def of_running(rows: Integers, columns: Integers) -> Reals:
         return np.stack(predict([tuple(mix[column] for column in columns.tolist())]).slowdown)
 
-    alone = np.array([[np.nan if run.time_s is None else run.time_s for run in mix]])
-    return float(mix_times(alone, slowdown[None], of_running)[0])
+    return float(mix_times(isolated_times([mix]), slowdown[None], of_running)[0])
 
 
 NO_MIXES = MeasuredMixes({})

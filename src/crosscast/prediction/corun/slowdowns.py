@@ -14,6 +14,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError, expect_known
+from crosscast.prediction.corun import Mix
 from crosscast.prediction.corun.features import (
     CoRunnerRows,
     FeatureMatrix,
@@ -22,7 +23,6 @@ from crosscast.prediction.corun.features import (
     leaves_memory_idle,
     surroundings,
 )
-from crosscast.prediction.corun.forecast import Mix
 from crosscast.prediction.serialization import Array, Nested, Stored
 from crosscast.prediction.trees import Trees
 

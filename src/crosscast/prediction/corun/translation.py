@@ -17,8 +17,8 @@ from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix
 from crosscast.data.fields import decode
 from crosscast.data.files import atomic_file
 from crosscast.errors import InputError
+from crosscast.prediction.corun import CoRunResiduals, Estimate, MixForecast, is_plausible
 from crosscast.prediction.corun.artefact import TrainedCoRunModel
-from crosscast.prediction.corun.forecast import CoRunResiduals, Estimate, MixForecast, is_plausible
 
 Form = Annotated[str, msgspec.Meta(pattern="^(plain|logarithmic)$")]
 """A line through times, as published, or through their logarithms."""

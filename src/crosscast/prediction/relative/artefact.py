@@ -13,7 +13,7 @@ from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.data.fields import decode
 from crosscast.errors import InputError, expect_known
 from crosscast.prediction.intervals import check_level
-from crosscast.prediction.relative.data import (
+from crosscast.prediction.relative import (
     MOST_NAMED,
     NO_SOURCE,
     Observations,
@@ -41,7 +41,7 @@ _HOMES = {
     "relative-by-times": "crosscast.prediction.relative.models",
     "relative-extra-trees": "crosscast.prediction.relative.models",
     "relative-linear": "crosscast.prediction.relative.nichols2024",
-    "relative-trees": "crosscast.prediction.relative.features",
+    "relative-trees": "crosscast.prediction.relative.nichols2024",
     "relative-vector": "crosscast.prediction.relative.nichols2024",
 }
 register_homes(_HOMES)

@@ -16,7 +16,7 @@ from typing import Final, Literal
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.prediction.relative.data import Observations
+from crosscast.prediction.relative import Observations
 
 _PREFIX = re.compile(r"^(papi\.|papi::|perf::|perf\.)")
 _UNIT = re.compile(r"^cpu(?:_core|_atom)?/([^/]+)/[a-z]*$")

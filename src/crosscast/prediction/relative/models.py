@@ -14,18 +14,7 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError, expect_known, importing
-from crosscast.prediction.relative.counters import (
-    BYTES,
-    ITEMS,
-    LAUNCHES,
-    OPERATIONS,
-    Base,
-    amounts_of,
-    base_of,
-    intensities_of,
-    unknown_counters,
-)
-from crosscast.prediction.relative.data import (
+from crosscast.prediction.relative import (
     INVOCATIONS,
     NO_SOURCE,
     Observations,
@@ -37,18 +26,27 @@ from crosscast.prediction.relative.data import (
     kernel_weights,
     relative_to_slowest,
 )
-from crosscast.prediction.relative.features import (
-    FittedFeatures,
-    TreesOnFeatures,
-    VectorBoosting,
-    fit_features,
+from crosscast.prediction.relative.counters import (
+    BYTES,
+    ITEMS,
+    LAUNCHES,
+    OPERATIONS,
+    Base,
+    amounts_of,
+    base_of,
+    intensities_of,
+    unknown_counters,
 )
 from crosscast.prediction.relative.nichols2024 import (
+    FittedFeatures,
     LogMean,
     PublishedLinear,
     PublishedMean,
     PublishedVectorForest,
     PublishedXGBoost,
+    TreesOnFeatures,
+    VectorBoosting,
+    fit_features,
 )
 from crosscast.prediction.serialization import Array, Nested, Stored
 from crosscast.prediction.time.combined import Combined, CombinedPredictor
@@ -418,7 +416,7 @@ def are_profiles(observations: Observations) -> bool:
 
 
 def profiles_of(observations: Observations) -> ProfileBatch:
-    """The profiles of rows that `crosscast.prediction.relative.data.observations_of_profiles` made."""
+    """The profiles of rows that `crosscast.prediction.relative.observations_of_profiles` made."""
     counters = dict(zip(observations.names, observations.counters.T, strict=True))
     settings = dict(zip(observations.configuration, observations.settings.T, strict=True))
     missing = np.full(len(observations), np.nan)

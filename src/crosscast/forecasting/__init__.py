@@ -1,1 +1,0 @@
-"""Forecasts of kernels and recorded programs in one call, and their JSON."""
