@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crosscast
-from crosscast.commands.compare import DIFFERS
+from crosscast.commands.catalogues import DIFFERS
 from crosscast.comparison import Condition, Contents, Difference, compare, contents_of
 from crosscast.data.profiles import write_parquet
 from crosscast.errors import InputError
 from crosscast.profile import Profile
-from crosscast.report.catalogues import comparison_report
+from crosscast.report.cards import comparison_report
 from support.commands import Command, Output
 from support.csv_tables import write_csv
 from support.full_launch import full_launch

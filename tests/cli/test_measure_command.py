@@ -12,8 +12,6 @@ from crosscast.cli import main
 from crosscast.data.corun import co_runs, read_profile
 from crosscast.data.dataset import read_dataset
 from crosscast.data.fields import TableRow
-from crosscast.data.schema import RECORDS, SESSIONS
-from crosscast.data.table import table_of
 from crosscast.measure import inventory as describe
 from crosscast.measure.campaign import CampaignOutcome
 from crosscast.measure.corun import campaign as corun_campaign
@@ -47,9 +45,6 @@ def test_json_holds_each_time_of_a_launch_and_forecast(launch: Path, capsys: Out
     assert found["device"] == {"id": device.id, "key": device.key, "name": device.name}
     assert 0 < found["transfer_median_s"] < found["host_median_s"]
     (kernel,), (session,) = found["kernels"], found["sessions"]
-    # Rows of the object are those of the tables.
-    table_of(RECORDS, found["records"])
-    table_of(SESSIONS, found["sessions"])
     assert (session["application"], session["size"], session["kernels"]) == ("fill", "given", ["fill"])
     assert kernel["kernel"] == "fill"
     assert kernel["runs"] == kernel["invocations"] == session["runs"] == len(found["records"]) >= 3
@@ -73,8 +68,6 @@ def test_repeats_are_distinct_processes_and_python_does_the_same(
     assert [session["repeat"] for session in found["sessions"]] == [0, 1]
     assert {record["repeat"] for record in found["records"]} == {0, 1}
     assert len(noted(folder)) == 2
-    (kernel,) = found["kernels"]
-    assert kernel["runs"] == sum(session["runs"] for session in found["sessions"])
     same = crosscast.measure_times(launch, devices()[-1].id, min_runs=3, min_time=0.02)
     assert same.to_pandas()["kernel"].tolist() == ["fill"]
     assert len(same.records) == same.kernels[0].runs >= 3

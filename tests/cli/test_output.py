@@ -55,10 +55,13 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_terminals_get_one_line_that_goes_away_even_if_work_fails_and_files_none() -> None:
+def test_terminals_get_one_line_that_goes_away_even_if_work_fails_and_files_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     terminal, pipe = Terminal(), io.StringIO()
     for stream in (terminal, pipe):
-        with pytest.raises(RuntimeError), ProgressLine(stream, "k") as line:
+        monkeypatch.setattr("sys.stderr", stream)
+        with pytest.raises(RuntimeError), ProgressLine("k") as line:
             line(Progress(10, 20, 2.5))
             line(Progress(11, 20, 2.7))
             raise RuntimeError
@@ -90,7 +93,6 @@ def children_of(parent: int) -> set[int]:
     return found - {parent}
 
 
-# That of evaluations alone is `test_no_process_outlives_its_parent`, which is quick.
 # That of evaluations alone is `test_no_process_outlives_its_parent`, which is quick.
 @pytest.mark.system
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no /proc")
@@ -133,24 +135,21 @@ def test_a_long_campaign_says_how_long_and_a_short_one_nothing(monkeypatch: pyte
     assert shown.getvalue() == expected
 
 
-def test_thousands_of_tasks_are_asked_about_and_no_answer_but_yes_begins(
+def test_thousands_of_tasks_are_asked_about_on_a_terminal_and_no_answer_but_yes_begins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for answer in ("y\n", "Yes\n"):
-        shown = asked(monkeypatch, Terminal(answer))
-        confirm(4495, 1e4)
-        assert shown.getvalue().endswith("[y/N] ")
-    for answer in ("", "\n", "n\n", "maybe\n"):
+    for typed, tasks, ends in (
+        *((Terminal(answer), 1000, "[y/N] ") for answer in ("y\n", "Yes\n")),
+        (Terminal("n\n"), 999, ""),
+        (io.StringIO("n\n"), 4495, ""),
+    ):
+        shown = asked(monkeypatch, typed)
+        confirm(tasks, 1e6)
+        assert shown.getvalue()[-6:] == ends
+    for answer in ("", "n\n", "maybe\n"):
         asked(monkeypatch, Terminal(answer))
         with pytest.raises(KeyboardInterrupt):
             announce(4495, 1e4)
-
-
-def test_nobody_is_asked_about_few_tasks_or_away_from_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    for typed, tasks in ((Terminal("n\n"), 999), (io.StringIO("n\n"), 4495)):
-        shown = asked(monkeypatch, typed)
-        confirm(tasks, 1e6)
-        assert not shown.getvalue()
 
 
 def test_a_log_has_a_line_each_thirty_seconds_with_what_how_much_and_time_left(

@@ -158,13 +158,10 @@ def test_json_of_placements_has_what_a_check_reads(capsys: Output, table: Path, 
     for result in found["results"]:
         assert set(RESULT) <= set(result)
         assert result["jobs"] == sum(machine["jobs"] for machine in result["machines"]) == 300
-        assert result["makespan_interval"] is None
     times = {name: each["makespan_s"] for name, each in by_name.items()}
-    assert times["model"] == times["exact"]
     against = by_name["model"]["makespan_against"]["user"]["value"]
     assert against == pytest.approx(times["model"] / times["user"] - 1)
     assert found["workload"]["submitted"] == "at once"
-    assert found["workload"]["least_makespan_s"] <= min(times.values())
 
 
 def test_the_table_of_placements_says_why_one_is_better(capsys: Output, table: Path, machines: Path) -> None:

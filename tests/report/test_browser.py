@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from crosscast.cli import main
+from crosscast.commands.output import page_of as page_with
 from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.report.document import Text
 from crosscast.report.page import Subject, page_of
-from crosscast.report.pictures import with_figures
 from crosscast.report.time import evaluation_figures, evaluation_report
 from crosscast.units import format_seconds
 from support.corun_models import constant, write_jobs
@@ -75,9 +75,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         assert main(words) == 0
     study = evaluate_time(made_dataset(), [MeanModel(), MeanModel("shifted", shift=0.1)])
-    report = with_figures(evaluation_report(study), evaluation_figures(study))
-    report = replace(report, parts=[*report.parts, Text(["What to look out for."], "warnings")])
-    report.write_html(made / "evaluate.html")
+    warned = Text(["What to look out for."], "warnings")
+    report = page_with(evaluation_report(study), evaluation_figures(study))
+    replace(report, parts=[*report.parts, warned]).write_html(made / "evaluate.html")
     page_of(Subject.of(made_dataset(), study)).write_html(made / "report.html")
     return made
 

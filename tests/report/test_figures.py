@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from crosscast.prediction.relative.nichols2024 import PublishedMean
 from crosscast.profile import METRICS, Profile
 from crosscast.report import configuration_evaluation, corun_evaluation, relative, time
 from crosscast.report import schedule_figures as timeline
+from crosscast.report.document import heading_of, save_figures
 from crosscast.report.figures import (
     WIDE,
     label_beside,
@@ -30,10 +32,10 @@ from crosscast.report.figures import (
     spread_axis,
     unit_axis,
 )
-from crosscast.report.pictures import heading_of, save_figure, save_figures
+from crosscast.report.prediction import roofline_figures, verdicts_report
 from crosscast.report.profiles import AXES, Axis, write_kiviat
 from crosscast.report.schedule_figures import gantt, placement_figure, queue_figure
-from crosscast.report.verdict import roofline_figures, verdicts_report
+from crosscast.report.tuning import ranking_figures
 from crosscast.studies import bailey2014, johnston2018, johnston2018_report
 from support.choices import chosen_study
 from support.cluster import schedule_of
@@ -163,12 +165,18 @@ def test_every_figure_has_a_name_and_a_heading_and_is_written(tmp_path: Path, ca
     assert all(path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5_000 for path in paths)
 
 
-def test_figures_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
-    figure = new_figure(1, 1)
-    assert "figures: cannot write" in refusal(save_figure, figure, tmp_path / "missing" / "a.png")
-    (tmp_path / "file").touch()
-    told = refusal(save_figures, {"a": figure}, tmp_path / "file" / "below")
-    assert told.startswith("figures: cannot make the folder")
+def test_maps_of_variants_are_of_the_two_parameters_that_matter_and_none_of_one() -> None:
+    rows = np.array(list(np.ndindex(2, 3, 2)))
+    scales = ([1.0, 4.0], [1.0, 2.0, 8.0], [1.0, 1.1])
+    time_s = np.prod([np.array(each)[rows[:, k]] for k, each in enumerate(scales)], axis=0)
+    variants: Any = SimpleNamespace(names=("a", "b", "c"), values=scales, rows=rows)
+    ranking: Any = SimpleNamespace(devices=["gpu"], column_of=lambda key: 0, variants=variants)
+    ranking.log_time = np.log(time_s)[:, None]
+    figure: Any = ranking_figures(ranking)["variants-gpu"]
+    assert (figure.axes[0].get_ylabel(), figure.axes[0].get_xlabel()) == ("a", "b")
+    np.testing.assert_allclose(figure.axes[0].images[0].get_array(), np.outer(*scales[:2]))
+    variants.values = ([1.0], scales[1], [1.0])
+    assert ranking_figures(ranking) == {}
 
 
 ROWS = [(100.0, 100.0, 140.0, 2), (100.0, 100.0, 160.0, 1), (110.0, 160.0, 200.0, 4)]

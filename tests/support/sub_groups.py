@@ -194,7 +194,7 @@ def lines_moved(uses: Iterable[LineUse], kept: int) -> int:
 
 
 def channel_share(trace: Trace, channels: int = 16) -> float | None:
-    """Chance that two lines of 128 bytes, in which accesses start, are in one channel, of 256 bytes in turn."""
+    """Chance that two lines of 128 bytes in which accesses start share a channel, of 256 bytes in turn."""
     lines = {(each.memory, each.offset // 128) for each in trace.accesses if each.space != "local"}
     counts = Counter(line // 2 % channels for _, line in lines)
     pairs = sum(n * (n - 1) for n in counts.values())

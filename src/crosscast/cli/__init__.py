@@ -50,7 +50,7 @@ COMMANDS = {
     ),
     "measure": ("machine:measure_app", "Measure the kernels of WHAT on an OpenCL device, in repeated runs."),
     "corun": (
-        "corun:app",
+        "machine:corun_app",
         "Profile applications, measure mixes that share a device, and translate times between devices.",
     ),
     "compare": (
@@ -59,11 +59,11 @@ COMMANDS = {
     ),
     "dataset": ("dataset:app", "Import, build, merge and describe datasets."),
     "train": (
-        "models:train_app",
+        "evaluate:train_app",
         "Train a model, cross-validate it by application, and save it with a card of its errors.",
     ),
     "models": (
-        "models:Models",
+        "evaluate:Models",
         "List the models that come with Crosscast and your own, or say all about one.",
     ),
     "calibrate": (
@@ -71,7 +71,7 @@ COMMANDS = {
         "Measure a device of this machine, so that forecasts, verdicts and choices know it by its name.",
     ),
     "predict": (
-        "predict:app",
+        "predict:predict_app",
         "Predict run time, relative time, or slowdowns of co-runners, with prediction intervals.",
     ),
     "explain": (
@@ -79,19 +79,19 @@ COMMANDS = {
         "Say what bounds a kernel on a device: memory, compute, launch or latency; why, and what to try.",
     ),
     "tune": (
-        "decide:Tune",
+        "predict:Tune",
         "Rank the variants of a kernel by forecast time on devices, or measure the most promising here.",
     ),
     "choose": (
-        "decide:choose_app",
+        "predict:choose_app",
         "Choose device, clocks, caps or threads for a kernel under a power cap, from two sample runs.",
     ),
     "colocate": (
-        "decide:ColocateJobs",
+        "predict:ColocateJobs",
         "Recommend which jobs to co-locate on a device, for the least total time (docs/corun.md).",
     ),
     "evaluate": (
-        "evaluate:app",
+        "evaluate:evaluate_app",
         "Evaluate models on held-out data, beside trivial baselines, with bootstrap intervals.",
     ),
     "reproduce": (
@@ -99,16 +99,16 @@ COMMANDS = {
         "Reproduce the tables and figures of a published study, beside our models where they apply.",
     ),
     "serve": (
-        "service:Serve",
+        "cluster:Serve",
         "Answer forecasts, choices and co-location plans over a Unix socket or TCP (docs/service.md).",
     ),
-    "hooks": ("service:hooks_app", "Write hooks for Slurm, units for systemd, or a dashboard for Grafana."),
+    "hooks": ("cluster:hooks_app", "Write hooks for Slurm, units for systemd, or a dashboard for Grafana."),
     "report": (
-        "service:WriteReport",
+        "profiles:WriteReport",
         "Report on a recorded program, or write a page about a dataset and how well its times are predicted.",
     ),
     "simulate": (
-        "simulate:app",
+        "cluster:simulate_app",
         "Simulate a cluster: scheduling policies on a trace of jobs, or placements of jobs on machines.",
     ),
 }
@@ -249,7 +249,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors=_PLAINLY)
     try:
         with _raising_terminated():
-            code = _print_list(words) if words in _LISTED else _run(words)
+            if words in _LISTED:
+                print(crosscast.__version__ if "--version" in words else listed())
+                code = 0
+            else:
+                code = _run(words)
         # Flushed now, so that errors are handled here and not by Python at exit.
         sys.stdout.flush()
         return code
@@ -279,12 +283,6 @@ def _plainly(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end].translate(_PLAIN)
     return text.encode("ascii", "replace").decode(), error.end
-
-
-def _print_list(words: Sequence[str]) -> int:
-    """Print the list of commands, or the version, without the parser."""
-    print(crosscast.__version__ if "--version" in words else listed())
-    return 0
 
 
 def _run(words: Sequence[str]) -> int:

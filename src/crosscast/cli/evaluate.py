@@ -1,4 +1,4 @@
-"""``crosscast evaluate`` and ``reproduce``: scores on held-out data, and those of published studies."""
+"""Models and their scores: ``train``, ``models``, ``evaluate`` and ``reproduce``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,98 @@ from crosscast.evaluation.corun import CoRunFolds
 from crosscast.evaluation.relative import RelativeFolds
 from crosscast.evaluation.time import TimeFolds
 
-app = cyclopts.App(name="evaluate", help=COMMANDS["evaluate"][1])
+train_app = cyclopts.App(name="train", help=COMMANDS["train"][1])
+
+
+@command("catalogues.models")
+class Models:
+    """List the models that come with Crosscast and your own, or say all about one.
+
+    Your own are folders in `XDG_DATA_HOME/crosscast/models`, by default `~/.local/share/crosscast/models`.
+    """
+
+    name: str | None = None
+    """Say what this one, or a model's folder, was trained on, how good it is on unseen applications, its
+    licence and citation."""
+    _: KW_ONLY
+    output: options.Output = options.OUTPUT
+
+
+@options.options
+class TrainedModel:
+    """Options of `crosscast train` for all questions."""
+
+    dataset: options.DatasetFolder
+    _: KW_ONLY
+    out: Path
+    """Folder for the model; an existing one is replaced."""
+    model: str | None = None
+    """Name of the model; the best by default (`crosscast evaluate` compares them)."""
+    without: options.Names | None = None
+    """Applications to leave out of everything, separated by commas."""
+
+
+@command("evaluate.train", train_app, "time")
+class TrainTime(TrainedModel):
+    """Train a model of kernels' times on devices, for `crosscast predict time` (docs/predicting.md)."""
+
+    question: ClassVar[options.Question] = "time"
+    _: KW_ONLY
+    run: options.RunOptions = options.RUN
+    output: options.Output = options.OUTPUT
+
+
+@command("evaluate.train", train_app, "relative")
+class TrainRelative(TrainedModel):
+    """Train a model of times on devices relative to each other, for `crosscast predict relative`.
+
+    It predicts from what was counted in one run on one device, or from a profile (docs/relative.md).
+    """
+
+    question: ClassVar[options.Question] = "relative"
+    _: KW_ONLY
+    devices: options.Devices = None
+    sources: options.Names | None = None
+    """Devices whose counters are learned from; all by default."""
+    run: options.RunOptions = options.RUN
+    output: options.Output = options.OUTPUT
+
+
+@command("evaluate.train", train_app, "configuration")
+class TrainConfiguration(TrainedModel):
+    """Train a model of time and power at configurations, for `crosscast choose` (docs/choosing.md)."""
+
+    question: ClassVar[options.Question] = "configuration"
+    _: KW_ONLY
+    samples: str | None = None
+    """Configurations at which a new kernel is run first, such as
+    `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default the two most informative
+    ones."""
+    held_out: options.Names | None = None
+    """Applications that are held out in turn to measure the errors, separated by commas; by default all.
+    Microbenchmarks, for example, are useful for training, but not what a model has to predict."""
+    devices: options.Devices = None
+    power_domain: str | None = None
+    """Power domain that is capped; by default the node, or the sum of all domains."""
+    run: options.RunOptions = options.RUN
+    output: options.Output = options.OUTPUT
+
+
+@command("evaluate.train", train_app, "corun")
+class TrainCorun(TrainedModel):
+    """Train a model of applications that share a device, for `crosscast predict corun` and `colocate`.
+
+    It predicts slowdowns, times and power of mixes (docs/corun.md).
+    """
+
+    question: ClassVar[options.Question] = "corun"
+    _: KW_ONLY
+    device: options.Device = None
+    run: options.RunOptions = options.RUN
+    output: options.Output = options.OUTPUT
+
+
+evaluate_app = cyclopts.App(name="evaluate", help=COMMANDS["evaluate"][1])
 Weights = Literal["rows", "kernels", "applications"]
 
 
@@ -40,7 +131,7 @@ HeldOut = Parameter(help="Groups to hold out.")
 Sources = Annotated[options.Names | None, Parameter(help="Devices whose counters are used; by default all.")]
 
 
-@command("evaluate.evaluate", app, "time")
+@command("evaluate.evaluate", evaluate_app, "time")
 class EvaluateTime:
     """Evaluate models of kernels' times on devices (docs/evaluation.md)."""
 
@@ -56,7 +147,7 @@ class EvaluateTime:
     output: options.FigureOutput = options.FIGURES
 
 
-@command("evaluate.evaluate", app, "relative")
+@command("evaluate.evaluate", evaluate_app, "relative")
 class EvaluateRelative:
     """Evaluate models of times on devices relative to each other (docs/evaluation.md)."""
 
@@ -74,7 +165,7 @@ class EvaluateRelative:
     output: options.FigureOutput = options.FIGURES
 
 
-@command("evaluate.evaluate", app, "configuration")
+@command("evaluate.evaluate", evaluate_app, "configuration")
 class EvaluateConfiguration:
     """Evaluate methods that choose a configuration under a power cap (docs/evaluation.md).
 
@@ -104,7 +195,7 @@ class EvaluateConfiguration:
     output: options.FigureOutput = options.FIGURES
 
 
-@command("evaluate.evaluate", app, "corun")
+@command("evaluate.evaluate", evaluate_app, "corun")
 class EvaluateCorun:
     """Evaluate models of applications that share a device (docs/evaluation.md)."""
 
@@ -121,7 +212,7 @@ class EvaluateCorun:
     output: options.FigureOutput = options.FIGURES
 
 
-@command("evaluate.tune", app)
+@command("evaluate.tune", evaluate_app)
 class EvaluateTune:
     """Evaluate which variants of kernels are chosen, where each variant was measured (docs/tuning.md).
 
@@ -147,7 +238,7 @@ class EvaluateTune:
     output: options.FigureOutput = options.FIGURES
 
 
-@command("evaluate.jobs", app)
+@command("evaluate.jobs", evaluate_app)
 class EvaluateJobs:
     """Write held-out work as job types for `crosscast simulate placements` (docs/scheduling-results.md).
 

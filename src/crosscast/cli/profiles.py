@@ -1,4 +1,4 @@
-"""The commands about profiles: ``characterize``, ``capture``, ``embed``, ``explain`` and ``compare``."""
+"""The commands about kernels: their profiles and bounds, recorded programs, and comparisons."""
 
 from __future__ import annotations
 
@@ -101,7 +101,30 @@ class Capture:
     """Also write a timeline for ui.perfetto.dev."""
 
 
-@command("embed.embed")
+@command("capture.report")
+class WriteReport:
+    """Report on a recorded program, or write a page about a dataset and how well its times are predicted.
+
+    Of the trace of `crosscast capture`: where the time goes, profiles, and how long the program takes on
+    other devices. Of a dataset, a page: its contents, predictions for each held-out application, recommended
+    devices and what they cost, and how to read the scores. docs/reporting.md shows one.
+    """
+
+    folder: Path
+    """Folder of a trace or dataset, or `bundled` for the dataset that comes with Crosscast."""
+    _: KW_ONLY
+    models: options.Names | None = None
+    """Models, separated by commas, or `all`; by default the one that `crosscast train` takes. The page shows
+    the one with the least error, beside the baselines."""
+    application: str | None = None
+    """Application that is shown in detail; by default the one with the median error."""
+    devices: options.Names | None = None
+    """Devices of the forecast of a recorded program, separated by commas; by default all of the model."""
+    run: options.RunOptions = options.RUN
+    output: options.Output = options.OUTPUT
+
+
+@command("characterize.embed")
 class Embed:
     """Write the profiles of a kernel's launches into its source as a comment, and into a SPIR-V module.
 
@@ -153,7 +176,7 @@ class Explain:
     output: options.Output = options.OUTPUT
 
 
-@command("compare.compare")
+@command("catalogues.compare")
 class Compare:
     """Compare two profiles, datasets, models or schedules, and fail where a change is too large.
 

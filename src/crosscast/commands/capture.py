@@ -5,16 +5,15 @@ from __future__ import annotations
 import shlex
 
 from crosscast.cli.options import RUN
-from crosscast.cli.profiles import Capture
-from crosscast.cli.service import WriteReport
+from crosscast.cli.profiles import Capture, WriteReport
 from crosscast.commands.launch import replay_trace
 from crosscast.commands.output import check_file, fitting, print_json, say, show, tell
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import CrosscastError, InputError
 from crosscast.forecasting import ApplicationForecast, forecast_application
 from crosscast.report.capture import application_report, capture_figures, headline, to_dict
+from crosscast.report.document import require_matplotlib
 from crosscast.report.page import write_report
-from crosscast.report.pictures import require_matplotlib
 from crosscast.tracing.program import TraceRecording, layer_library, run, runnable
 from crosscast.tracing.summary import Trace, summary_of, write_timeline
 from crosscast.tracing.trace import is_trace

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosscast.cli.decide import ChooseConfiguration, ChooseSample
 from crosscast.cli.options import share_in
-from crosscast.commands.output import check_file, check_picture, say, show, tell, warn_of
+from crosscast.cli.predict import ChooseConfiguration, ChooseSample
+from crosscast.commands.output import check_picture, say, show, tell, warn_of
 from crosscast.decide.samples import SampledKernel, read_samples, template_columns, write_template
 from crosscast.decide.selector import KernelChoices, choices_answer, choices_for
 from crosscast.errors import InputError
@@ -17,7 +16,7 @@ from crosscast.prediction.configuration.choice import check_choice
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.named_models import first_fit, models_for
 from crosscast.report.configuration import choice_figure, chosen_report, samples_report
-from crosscast.report.pictures import save_figure
+from crosscast.report.document import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +37,6 @@ def configuration(options: ChooseConfiguration) -> None:
     """Run ``crosscast choose configuration``."""
     if options.plot is not None:
         check_picture("--plot", options.plot)
-        check_file("--plot", options.plot)
     if options.power_cap is None and options.objective == "performance":
         raise InputError.of(
             where="--power-cap", expected="watts such as 150, or another --objective", found="neither"
@@ -67,7 +65,11 @@ def configuration(options: ChooseConfiguration) -> None:
         say(f"note: {note}")
     warn_of(kernels)
     if options.plot is not None:
-        _write_plot(kernels, trained, options.plot)
+        if len(kernels) > 1:
+            names = ", ".join(kernel.kernel.name for kernel in kernels)
+            found = f"{names}: say which with --kernel"
+            raise InputError.of(where="--plot", expected="one kernel", found=found)
+        tell(f"wrote {save_figure(_figure(kernels[0], trained), options.plot)}")
     impossible = [
         choice.reason for kernel in kernels for choice in kernel.choices if choice.recommended is None
     ]
@@ -111,10 +113,3 @@ def _named(kernels: Sequence[SampledKernel], name: str | None) -> list[SampledKe
 
 def _figure(kernel: KernelChoices, trained: TrainedConfigurationModel) -> Figure:
     return choice_figure(kernel.kernel.name, kernel.forecast, trained.predictor.space, kernel.choices)
-
-
-def _write_plot(kernels: Sequence[KernelChoices], trained: TrainedConfigurationModel, plot: Path) -> None:
-    if len(kernels) > 1:
-        names = ", ".join(kernel.kernel.name for kernel in kernels)
-        raise InputError.of(where="--plot", expected="one kernel", found=f"{names}: say which with --kernel")
-    tell(f"wrote {save_figure(_figure(kernels[0], trained), plot)}")

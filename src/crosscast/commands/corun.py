@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
-from crosscast.cli.corun import CorunCampaign, CorunProfile
+from crosscast.cli.machine import CorunCampaign, CorunProfile
 from crosscast.commands.dataset import print_outcome
 from crosscast.commands.output import (
     LabelStatus,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from crosscast import api
 from crosscast.cli import evaluate as cli
-from crosscast.cli.models import TrainConfiguration, TrainCorun, TrainRelative, TrainTime
+from crosscast.cli.evaluate import TrainConfiguration, TrainCorun, TrainRelative, TrainTime
 from crosscast.cluster.job_types import JobShape, held_out_jobs, write_job_types
 from crosscast.commands import output
 from crosscast.commands.files import data_named
@@ -20,14 +20,7 @@ from crosscast.evaluation.relative.question import held_out_work
 from crosscast.prediction.configuration.bailey2014 import PublishedPredictor
 from crosscast.prediction.store import check_folder
 from crosscast.prediction.time.training_times import read_training
-from crosscast.report import (
-    configuration,
-    configuration_evaluation,
-    corun_evaluation,
-    relative,
-    time,
-    tuning,
-)
+from crosscast.report import configuration, configuration_evaluation, corun_evaluation, relative, time, tuning
 from crosscast.report.corun import corun_training_report
 from crosscast.report.document import Report
 from crosscast.report.page import PAGES

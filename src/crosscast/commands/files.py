@@ -79,7 +79,7 @@ def _launches(path: Path, launch: LaunchOptions) -> Sequence[Launch] | None:
     from crosscast.commands.launch import read_inputs
 
     runtime_objects.start()
-    return read_inputs(path, launch).launches
+    return read_inputs(path, launch)[0]
 
 
 def only_named(profiles: list[Profile], application: str | None, kernel: str | None) -> list[Profile]:

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from crosscast.characterization import default_local_size, frontend, run
 from crosscast.characterization.cuda.compiler import preprocess
-from crosscast.characterization.cuda.launches import (
-    HostLaunch,
-    argument_texts,
-    find_launches,
-    with_members,
-)
+from crosscast.characterization.cuda.launches import HostLaunch, argument_texts, find_launches, with_members
 from crosscast.characterization.launchfiles import launchfile, simfile
 from crosscast.characterization.launchfiles.arguments import build_argument
-from crosscast.characterization.launchfiles.launchfile import (
-    SIZE_NAMES,
-    refuse_sizes,
-    write_launch,
-)
+from crosscast.characterization.launchfiles.launchfile import SIZE_NAMES, refuse_sizes, write_launch
 from crosscast.characterization.run import Options
 from crosscast.cli.options import IN_LAUNCHFILE, IN_SIMFILE, LaunchOptions
 from crosscast.commands.output import ProgressLine, print_json, warn
@@ -35,28 +25,20 @@ from crosscast.profile import Profile
 from crosscast.tracing.summary import Replayed, Summary, Trace, replayed, summary_of
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """Launches to run."""
-
-    launches: list[Launch]  # The launches, in order
-    simfile: simfile.SimFile | None = None  # The simulator file, if the only launch is from one
-
-
-def read_inputs(path: Path, direct: LaunchOptions) -> Inputs:
-    """Read FILE: a launch file, a simulator file, or a program with its launch on the command line."""
+def read_inputs(path: Path, direct: LaunchOptions) -> tuple[list[Launch], simfile.SimFile | None]:
+    """Read FILE: a launch file, a simulator file, which is returned too, or a program with its launch."""
     if path.suffix == ".toml":
         direct.refuse(path, IN_LAUNCHFILE)
-        return Inputs(launchfile.read(path))
+        return launchfile.read(path), None
     if path.suffix == ".sim":
         direct.refuse(path, IN_SIMFILE)
         sim = simfile.read(path, options=direct.option, standard=direct.std or "1.2")
-        return Inputs([sim.launch], sim)
+        return [sim.launch], sim
     program = Program.from_file(path, options=direct.option, standard=direct.std or "")
     sizes = (direct.grid, direct.block, direct.global_size, direct.local_size, direct.offset)
     if program.is_cuda and sizes == (None,) * 5:
-        return Inputs(_launches_of_host(program, direct))
-    return Inputs([_launch(program, direct)])
+        return _launches_of_host(program, direct), None
+    return [_launch(program, direct)], None
 
 
 def _host_launches(program: Program, direct: LaunchOptions) -> list[tuple[HostLaunch, list[str | None], str]]:
@@ -246,7 +228,7 @@ def launch_file(what: str, launch: LaunchOptions) -> Iterator[str]:
             raise InputError(f"--kernel: all kernels of {what} are measured; leave it out")
         yield what
         return
-    described, *others = read_inputs(Path(what), launch).launches
+    described, *others = read_inputs(Path(what), launch)[0]
     if others:
         names = list(dict.fromkeys(each.kernel.name for each in (described, *others)))
         missing = "--kernel is missing" if len(names) > 1 else "--grid and --block are missing"
@@ -260,7 +242,7 @@ def launch_file(what: str, launch: LaunchOptions) -> Iterator[str]:
 
 def run_launch(launch: Launch, invocation: int, options: Options) -> Profile:
     """Characterize a launch, with progress on standard error."""
-    with ProgressLine(sys.stderr, launch.kernel.name) as progress:
+    with ProgressLine(launch.kernel.name) as progress:
         return run.characterize_launch(
             launch, invocation=invocation, options=replace(options, progress=progress, note=progress.say)
         )

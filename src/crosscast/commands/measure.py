@@ -34,10 +34,9 @@ from crosscast.measure.stressors import host_run
 from crosscast.measure.subjects import characterized, expect_installed
 from crosscast.prediction.named_models import models_home
 from crosscast.prediction.time.forecast import TimeForecast
-from crosscast.report.catalogues import calibration_report
-from crosscast.report.dataset import measurement_report
-from crosscast.report.devices import microbenchmark_figures, microbenchmarks_report
+from crosscast.report.devices import measurement_report, microbenchmark_figures, microbenchmarks_report
 from crosscast.report.document import Report
+from crosscast.report.prediction import calibration_report
 from crosscast.suite.application import selected
 from crosscast.units import format_bytes, format_bytes_per_second, format_seconds
 
@@ -123,7 +122,12 @@ def calibrate(options: Calibrate) -> None:
         )
     check_writable("XDG_DATA_HOME", own_folder())
     if not facts_only:
-        _check_suite(name)
+        expect_installed(selected(["all"]))
+        # Imported here, as --device host needs no OpenCL.
+        from crosscast.measure import calibration
+
+        calibration.check_name(name)
+        check_writable("XDG_DATA_HOME", models_home())
     backend = _backend(device)
     make_folder(own_folder(), "XDG_DATA_HOME")
     say(f"measuring what {backend.name} reaches, in about {SECONDS} s")
@@ -136,8 +140,7 @@ def calibrate(options: Calibrate) -> None:
     if by_cuda and minutes:
         say(f"kernels of the suite are OpenCL C, which CUDA does not run: {name} gets no model of its own")
     if not facts_only:
-        # Imported here, as --device host needs no OpenCL.
-        from crosscast.measure import calibration, opencl
+        from crosscast.measure import opencl
 
         say(f"measuring kernels for {60 * minutes:.0f} s, then fitting for some seconds")
         with LabelStatus() as status:
@@ -154,15 +157,6 @@ def calibrate(options: Calibrate) -> None:
         lambda: Report([part for report in reports for part in report.parts]),
         lambda: microbenchmark_figures(facts),
     )
-
-
-def _check_suite(name: str) -> None:
-    expect_installed(selected(["all"]))
-    # Imported here, as --device host needs no OpenCL.
-    from crosscast.measure import calibration
-
-    calibration.check_name(name)
-    check_writable("XDG_DATA_HOME", models_home())
 
 
 def _backend(device: str | None) -> Backend:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from pathlib import Path
 
-from crosscast.cli.corun import CorunTranslate
-from crosscast.cli.decide import ColocateJobs
-from crosscast.cli.predict import PredictCorun
+from crosscast.cli.machine import CorunTranslate
+from crosscast.cli.predict import ColocateJobs, PredictCorun
 from crosscast.commands.output import show, tell, warn_of
 from crosscast.data.corun import CoRuns, IsolatedRun, co_runs, read_profile
 from crosscast.data.dataset import dataset_named
@@ -32,7 +30,7 @@ from crosscast.report.corun import colocation_report, corun_forecast_report, tra
 def corun(options: PredictCorun) -> None:
     """Run ``crosscast predict corun``."""
     models = models_for(options.model, "corun")
-    mix = tuple(_read_runs((options.profile, *options.more)))
+    mix = tuple(read_profile(file).isolated_run for file in (options.profile, *options.more))
     if len(mix) < 2:
         raise InputError.of(
             where=options.profile, expected="the profiles of at least 2 applications", found="1"
@@ -89,11 +87,6 @@ def _with_probes(
         raise InputError.of(where="--probe", expected=error.expected, found=error.found) from error
 
 
-def _read_runs(files: Sequence[Path]) -> list[IsolatedRun]:
-    """Read isolated runs of applications from files that ``crosscast corun profile`` wrote."""
-    return [read_profile(file).isolated_run for file in files]
-
-
 def colocate(options: ColocateJobs) -> None:
     """Run ``crosscast colocate``."""
     models = models_for(options.model, "corun")
@@ -102,7 +95,7 @@ def colocate(options: ColocateJobs) -> None:
             where="--conservative", expected="--max-slowdown, which it makes stricter", found="it alone"
         )
     files = (options.jobs, *options.more)
-    isolated_runs = _read_runs(files)
+    isolated_runs = [read_profile(file).isolated_run for file in files]
     lengths_s = None if options.lengths is None else _numbers(options.lengths)
 
     def planned(trained: TrainedCoRunModel) -> tuple[ColocationPlan, SuggestedMixes | None]:

@@ -14,15 +14,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import TYPE_CHECKING, Any, Self
 
 import crosscast
 from crosscast.cli.options import TYPED, FigureOutput, Output, RunOptions, Typed
 from crosscast.data.files import cache_home
 from crosscast.errors import InputError
 from crosscast.evaluation.executor import spreading
-from crosscast.report.document import Heading, Report, Text, require_jinja2
-from crosscast.report.pictures import check_suffix, require_matplotlib, save_figures, with_figures
+from crosscast.report.document import (
+    Heading,
+    Report,
+    Text,
+    check_suffix,
+    figure_parts,
+    require_jinja2,
+    require_matplotlib,
+    save_figures,
+)
 from crosscast.results import to_json
 from crosscast.units import format_count, format_seconds
 
@@ -54,8 +62,8 @@ class StatusLine:
     terminal when the work is done or has failed.
     """
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = sys.stderr if stream is None else stream
+    def __init__(self) -> None:
+        self._stream = sys.stderr
         self._terminal = self._stream.isatty()
         self._shown = 0
         self._logged_s = 0.0
@@ -100,8 +108,8 @@ class StatusLine:
 class ProgressLine(StatusLine):
     """Shows the progress of a running kernel, by its label."""
 
-    def __init__(self, stream: TextIO, label: str) -> None:
-        super().__init__(stream)
+    def __init__(self, label: str) -> None:
+        super().__init__()
         self._label = label
 
     def __call__(self, progress: Progress) -> None:
@@ -269,9 +277,10 @@ def check_file(option: str, path: Path) -> None:
 
 
 def check_picture(option: str, path: Path) -> None:
-    """Raise an error unless a figure's suffix is a known format and matplotlib is installed."""
+    """Raise an error unless a figure of this name can be made and written."""
     require_matplotlib()
     check_suffix(option, path)
+    check_file(option, path)
 
 
 def cache_folder() -> Path:
@@ -297,21 +306,15 @@ def _obstacle(folder: Path) -> str:
     return "" if os.access(existing, os.W_OK | os.X_OK) else f"{existing} is not writable"
 
 
-def _workers(run: RunOptions) -> tuple[int | None, str | None]:
-    """Number of local worker processes, or another executor; ``None`` for defaults."""
-    text = run.jobs
-    if text is None or not text[:2].removeprefix("-")[:1].isdecimal():
-        return None, text
-    try:
-        return int(text), None
-    except ValueError:
-        raise InputError.of(where="--jobs", expected="a whole number", found=repr(text)) from None
-
-
 @contextmanager
 def fitting(run: RunOptions, noun: str = "fits") -> Iterator[FitKeywords]:
     """Yield keyword arguments for fits of what is read within, and show their progress on standard error."""
-    (jobs, executor), cache = _workers(run), cache_folder()
+    jobs, executor, cache = None, run.jobs, cache_folder()
+    if executor is not None and executor[:2].removeprefix("-")[:1].isdecimal():
+        try:
+            jobs, executor = int(executor), None
+        except ValueError:
+            raise InputError.of(where="--jobs", expected="a whole number", found=repr(executor)) from None
     with spreading(executor), TaskStatus(noun) as status:
         yield {"seed": run.seed, "jobs": jobs, "cache": cache, "progress": status}
 
@@ -370,9 +373,9 @@ def show(
 
 def page_of(report: Report, figures: Mapping[str, Figure]) -> Report:
     """Add figures, warnings and the command line to a report for a page."""
-    if figures:
-        report = with_figures(report, figures)
     typed, parts = TYPED.get(Typed()), list(report.parts)
+    if figures:
+        parts += [Heading("Figures"), *figure_parts(figures)]
     if typed.warnings:
         # Warnings are below the title.
         parts.insert(1 if parts and isinstance(parts[0], Heading) else 0, Text(typed.warnings, "warnings"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from crosscast.cli.simulate import SimulatePlacements
+from crosscast.cli.cluster import SimulatePlacements
 from crosscast.cluster.experiment import (
     PUBLISHED_JOBS,
     Setup,
@@ -16,7 +16,7 @@ from crosscast.cluster.jobs import policy_named, read_machines
 from crosscast.cluster.placements import PLACEMENTS, Workload, read_job_table
 from crosscast.cluster.simulate import load_simulator
 from crosscast.commands.output import LabelStatus, say, show
-from crosscast.commands.schedule_files import ScheduleFiles
+from crosscast.commands.simulate import ScheduleFiles
 from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.executor import spreading
 from crosscast.report.schedule import experiment_report

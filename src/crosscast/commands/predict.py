@@ -28,9 +28,8 @@ from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.trained import forecasts_answer
 from crosscast.profile import Profile
-from crosscast.report.pictures import require_matplotlib
-from crosscast.report.prediction import predictions_report
-from crosscast.report.verdict import roofline_figures, verdicts_report
+from crosscast.report.document import require_matplotlib
+from crosscast.report.prediction import predictions_report, roofline_figures, verdicts_report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 import crosscast
-from crosscast.cli.service import Install, Remove, Serve
+from crosscast.cli.cluster import Install, Remove, Serve
 from crosscast.data.files import atomic_file, make_folder
 from crosscast.errors import InputError, importing
 

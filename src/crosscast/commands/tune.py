@@ -7,13 +7,14 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosscast.cli.decide import Tune
 from crosscast.cli.options import share_in
+from crosscast.cli.predict import Tune
 from crosscast.commands.output import TaskStatus, check_writable, show, tell, warn
 from crosscast.data.files import atomic_file, make_folder
 from crosscast.devices.device_files import read_device
 from crosscast.errors import InputError
 from crosscast.report.tuning import ranking_figures, ranking_report
+from crosscast.results import rows_of
 from crosscast.tuning.ranking import Ranking
 from crosscast.tuning.tune import t1_of, t4_of
 from crosscast.tuning.tune import tune as ranked
@@ -57,8 +58,7 @@ def tune(options: Tune) -> None:
 
 def answer_of(ranking: Ranking) -> dict[str, object]:
     """Return the object that ``--json`` prints: facts about the ranking, and a row for each variant."""
-    columns, names = ranking.plain_columns(), list(ranking.variants.names)
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    names = list(ranking.variants.names)
     return {
         "kernel": ranking.space.rule.kernel,
         "space": ranking.space.where,
@@ -73,7 +73,7 @@ def answer_of(ranking: Ranking) -> dict[str, object]:
         "ranking": [
             {name: cell for name, cell in row.items() if name not in names}
             | {"parameters": {name: row[name] for name in names}}
-            for row in rows
+            for row in rows_of(ranking.plain_columns())
         ],
     }
 

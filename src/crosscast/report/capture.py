@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crosscast.report.document import Heading, Part, Report, Table, Text
-from crosscast.report.fields import columns_table, table_of
+from crosscast.report.fields import table_of
 from crosscast.report.figures import BLUE, bars, one_figure, plain_text, style_axes, titled
 from crosscast.report.numbers import level_percent, percent, plural
+from crosscast.results import rows_of
 from crosscast.tracing.summary import interpolated
 from crosscast.units import format_bytes, format_count, format_seconds
 
@@ -151,8 +152,8 @@ def _profiles(profiled: Sequence[tuple[LaunchClass, Replayed]]) -> Table:
 
 
 def _forecast(forecast: ApplicationForecast) -> list[Part]:
-    table = columns_table(
-        forecast.columns(),
+    table = table_of(
+        rows_of(forecast.columns()),
         {
             "device": "device",
             "time": "time_s",

@@ -24,7 +24,7 @@ from crosscast.prediction.trained import count_in, number_in
 from crosscast.report import figures as draw
 from crosscast.report.cards import HeldOutScores, held_out_sentence
 from crosscast.report.document import Heading, Part, Ranges, Report, Table, Text
-from crosscast.report.fields import value_of
+from crosscast.report.fields import table_of
 from crosscast.report.numbers import (
     NONE,
     level_percent,
@@ -156,8 +156,7 @@ def _between(option: Option, low: float | None, high: float | None, write: Calla
 
 def _measured_at(kernel: SampledKernel, card: ConfigurationCard) -> str:
     samples = kernel.configurations(card)
-    count = len(samples)
-    listed = "; ".join(map(str, samples)) if count <= 4 else plural(count, "configuration")
+    listed = "; ".join(map(str, samples)) if len(samples) <= 4 else plural(len(samples), "configuration")
     return f"Measured in {plural(sum(kernel.runs), 'run')} at {listed}."
 
 
@@ -257,11 +256,11 @@ def _draw_choices(axes: Axes, choices: Sequence[Choice]) -> None:
 
 
 def _choice_title(name: str, choices: Sequence[Choice]) -> str:
+    title = f"{name} under {', '.join(f'{choice.power_cap:g}' for choice in choices)} W"
     if len(choices) > 1:
-        return f"{name} under {', '.join(f'{choice.power_cap:g}' for choice in choices)} W"
-    choice = choices[0]
-    chosen = "nothing is chosen" if choice.recommended is None else str(choice.recommended.configuration)
-    return f"{name} under {choice.power_cap:g} W: {chosen}"
+        return title
+    chosen = choices[0].recommended
+    return f"{title}: {'nothing is chosen' if chosen is None else chosen.configuration}"
 
 
 def training_report(card: ConfigurationCard, folder: Path, tree: tuple[str, str] | None = None) -> Report:
@@ -282,10 +281,9 @@ def training_report(card: ConfigurationCard, folder: Path, tree: tuple[str, str]
             "score": "score",
             "extra runs": "extra_runs",
         }
-        rows = [[value_of(result, name) for name in columns.values()] for result in choices]
         formats = {**dict.fromkeys(columns, percent), "extra runs": _TENTH}
         parts += [
-            Table(list(columns), rows, formats=formats),
+            table_of(choices, columns, formats=formats),
             "Caps are the powers on each kernel's true frontier; power and performance are relative to the "
             "best choice under them. Score: performance, where what is over the cap counts 0. +fl: with "
             "limiting, after so many extra runs.",

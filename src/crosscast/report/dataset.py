@@ -1,11 +1,10 @@
-"""Reports on devices, datasets and measurements."""
+"""Report on a dataset: what it holds and lacks, noise, failures and warnings."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
 from crosscast.data.corun import CoRunContents, CoRunFailure
 from crosscast.data.description import (
@@ -16,40 +15,9 @@ from crosscast.data.description import (
     RecordWarning,
 )
 from crosscast.report.document import Heading, Part, Report, Table
-from crosscast.report.fields import Column, columns_table, table_of, writer_of
-from crosscast.report.numbers import NONE, level_percent, plural, setting_range
-from crosscast.units import format_count, format_seconds
-
-if TYPE_CHECKING:
-    from crosscast.forecasting import BesideMeasured
-    from crosscast.measure.inventory import Entry
-    from crosscast.measure.measurement import Measurement
-
-
-def devices_report(entries: Sequence[Entry]) -> Report:
-    """Make a table of devices, and sentences about sensors and counters that do not work."""
-    columns: dict[str, Column[Entry]] = {name: f"device.{name}" for name in ("id", "name", "type")}
-    columns["units"] = "device.compute_units"
-    columns |= {"clock": "facts.clock_hz", "L1": "facts.l1_bytes", "L2": "facts.l2_bytes"}
-    columns |= {"L3": "facts.l3_bytes", "memory": "facts.memory_bytes"}
-    columns["sensors"] = lambda entry: ", ".join(each.name for each in entry.sensors if each.works) or "none"
-    return Report([table_of(entries, columns), *_reasons(entries)])
-
-
-def _reasons(entries: Sequence[Entry]) -> list[str]:
-    """Sentences with each reason once, and its devices or counters."""
-    sensors: dict[str, list[str]] = {}
-    counters: dict[str, list[str]] = {}
-    for entry in entries:
-        for sensor in entry.sensors:
-            if sensor.reason is not None:
-                sensors.setdefault(sensor.reason, []).append(entry.device.id)
-    for name, reason in next((entry.counters for entry in entries if entry.counters), {}).items():
-        counters.setdefault(reason or "work", []).append(name)
-    return [
-        *(f"{', '.join(ids)}: {reason}" for reason, ids in sensors.items()),
-        *(f"CPU counters {', '.join(names)}: {reason}" for reason, names in counters.items()),
-    ]
+from crosscast.report.fields import table_of, writer_of
+from crosscast.report.numbers import NONE, plural, setting_range
+from crosscast.units import format_count
 
 
 def contents_lines(contents: CoRunContents) -> list[str]:
@@ -271,52 +239,3 @@ def _notes(description: Description) -> Iterable[tuple[str, str, str]]:
         for name, text in notes.items():
             tables[name, text].append(table)
     return [(name, text, ", ".join(names)) for (name, text), names in tables.items()]
-
-
-def measurement_report(measurement: Measurement, beside: BesideMeasured | None = None) -> Report:
-    """Make the summary of each kernel, then forecasts, transfers, energy and warnings."""
-    processes = len(measurement.sessions)
-    application = measurement.sessions[0]["application"]
-    columns = {name: name for name in ("kernel", "runs", "invocations")}
-    columns |= {"median": "median_s", "mean": "mean_s", "least": "min_s", "most": "max_s", "spread": "spread"}
-    table = table_of(measurement.kernels, columns)
-    return Report(
-        [
-            Heading(f"{application} on {measurement.device} ({measurement.device_name})", 1),
-            table,
-            *([] if beside is None else [_beside(beside)]),
-            *_lines(measurement),
-            "Times are per invocation, by the device's timer, over the runs of "
-            f"{f'{processes} processes' if processes > 1 else 'one process'}; spread is sd/mean.",
-        ]
-    )
-
-
-def _beside(beside: BesideMeasured) -> Table:
-    return columns_table(
-        beside.columns(),
-        {
-            "kernel": "kernel",
-            "measured": "measured_s",
-            "forecast": "forecast_s",
-            f"{level_percent(beside.level)} interval": ("low_s", "high_s"),
-            "forecast/measured": "forecast_over_measured",
-            "inside": lambda row: "yes" if row["inside"] else "no",
-        },
-        caption="forecast beside measurement",
-    )
-
-
-def _lines(measurement: Measurement) -> list[str]:
-    copies, host = map(format_seconds, (measurement.transfer_median_s, measurement.host_median_s))
-    lacks_sensor = not measurement.energy and measurement.sensor != "none"
-    return [
-        f"copies {copies} a run; whole run on the host {host} (medians)",
-        *(
-            f"energy {row['energy_j'] / row['runs']:.4g} J a run ({row['sensor']} {row['domain']}, "
-            f"{row['samples']} samples in {format_seconds(row['duration_s'])})"
-            for row in measurement.energy
-        ),
-        *(["energy: no sensor (crosscast devices says why)"] if lacks_sensor else []),
-        *(f"warning: {warning}" for warning in measurement.warnings),
-    ]

@@ -1,4 +1,4 @@
-"""Reports on devices: data sheets, results of microbenchmarks, and comparisons of two devices."""
+"""Reports on devices: lists, data sheets, measurements, microbenchmarks, and comparisons of two devices."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ from crosscast.prediction.trained import format_names
 from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.fields import UNITS, Column, table_of
 from crosscast.report.figures import looks, one_figure, points, style_axes, titled, unit_axis
-from crosscast.report.numbers import factor, percent, probability
+from crosscast.report.numbers import factor, level_percent, percent, probability
+from crosscast.results import rows_of
 from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from crosscast.comparison.devices import DeviceComparison, KernelTimes
+    from crosscast.forecasting import BesideMeasured
+    from crosscast.measure.inventory import Entry
+    from crosscast.measure.measurement import Measurement
     from crosscast.measure.microbenchmarks.bench import Microbenchmarks, Value
 
 _UNITS = {column.name: column.unit for column in DEVICES.columns} | {
@@ -119,7 +123,8 @@ def device_report(known: KnownDevice) -> Report:
             "source": lambda name: f"[{sources.index(known.measured[name].source) + 1}]",
         }
         parts += ["", table_of(known.measured, columns, words=(0, 5), formats={"share": percent})]
-        parts += [_statistic(known)]
+        ways = dict.fromkeys(value.statistic for value in known.measured.values() if value.statistic)
+        parts += [f"Measured: {'; '.join(ways)}." if ways else ""]
     else:
         parts += ["", "Nothing was measured on it. Expected, as its siblings reach:"]
         parts += [Text(list(_expectations(known)), "list")]
@@ -140,12 +145,6 @@ def _range(name: str, value: MeasuredValue) -> str | None:
     return f"{written(name, value.low)} to {written(name, value.high)}"
 
 
-def _statistic(known: KnownDevice) -> str:
-    """Sentence with the distinct ways in which values were measured."""
-    texts = list(dict.fromkeys(value.statistic for value in known.measured.values() if value.statistic))
-    return "Measured: " + "; ".join(texts) + "." if texts else ""
-
-
 def _expectations(known: KnownDevice) -> Iterator[str]:
     for fact, value in known.expected.items():
         number = format_seconds(value.value) if fact == "launch_s" else f"{100 * value.value:.0f} %"
@@ -156,7 +155,7 @@ def _expectations(known: KnownDevice) -> Iterator[str]:
         )
 
 
-def comparison_report(comparison: DeviceComparison) -> Report:
+def device_comparison_report(comparison: DeviceComparison) -> Report:
     """Compare two devices: their numbers, ratios, and the kernels at which each is faster."""
     one, other = comparison.first.device, comparison.second.device
     numbers = comparison.numbers()
@@ -169,7 +168,8 @@ def comparison_report(comparison: DeviceComparison) -> Report:
         "ratio": lambda name: _ratio(*numbers[name]),
     }
     faster = [times for times in comparison.kernels if times.ratio > 1]
-    surely = [sum(chance >= _SURELY for chance in each) for each in _chances(comparison.kernels)]
+    chances = [times.probability for times in comparison.kernels if times.probability is not None]
+    surely = [sum(each >= _SURELY for each in chances), sum(1 - each >= _SURELY for each in chances)]
     middle = math.exp(sum(math.log(times.ratio) for times in comparison.kernels) / len(comparison.kernels))
     return Report(
         [
@@ -191,12 +191,6 @@ def comparison_report(comparison: DeviceComparison) -> Report:
 
 def _ratio(one: float | None, other: float | None) -> float | None:
     return one / other if one and other else None
-
-
-def _chances(kernels: Sequence[KernelTimes]) -> tuple[list[float], list[float]]:
-    """Probabilities that the first device is faster, and that the second is."""
-    known = [times.probability for times in kernels if times.probability is not None]
-    return known, [1 - chance for chance in known]
 
 
 def _kernels(kernels: Sequence[KernelTimes], comparison: DeviceComparison, best: str) -> Table:
@@ -285,3 +279,78 @@ def _roofline(results: Microbenchmarks) -> Figure:
     style_axes(axes, x="operations for each byte of main memory", y="rate")
     axes.legend(frameon=False, fontsize=8)
     return titled(figure, f"Roofline of {results.name}, as measured")
+
+
+def devices_report(entries: Sequence[Entry]) -> Report:
+    """Make a table of devices, and sentences about sensors and counters that do not work."""
+    columns: dict[str, Column[Entry]] = {name: f"device.{name}" for name in ("id", "name", "type")}
+    columns["units"] = "device.compute_units"
+    columns |= {"clock": "facts.clock_hz", "L1": "facts.l1_bytes", "L2": "facts.l2_bytes"}
+    columns |= {"L3": "facts.l3_bytes", "memory": "facts.memory_bytes"}
+    columns["sensors"] = lambda entry: ", ".join(each.name for each in entry.sensors if each.works) or "none"
+    return Report([table_of(entries, columns), *_reasons(entries)])
+
+
+def _reasons(entries: Sequence[Entry]) -> list[str]:
+    """Sentences with each reason once, and its devices or counters."""
+    sensors: dict[str, list[str]] = {}
+    counters: dict[str, list[str]] = {}
+    for entry in entries:
+        for sensor in entry.sensors:
+            if sensor.reason is not None:
+                sensors.setdefault(sensor.reason, []).append(entry.device.id)
+    for name, reason in next((entry.counters for entry in entries if entry.counters), {}).items():
+        counters.setdefault(reason or "work", []).append(name)
+    return [
+        *(f"{', '.join(ids)}: {reason}" for reason, ids in sensors.items()),
+        *(f"CPU counters {', '.join(names)}: {reason}" for reason, names in counters.items()),
+    ]
+
+
+def measurement_report(measurement: Measurement, beside: BesideMeasured | None = None) -> Report:
+    """Make the summary of each kernel, then forecasts, transfers, energy and warnings."""
+    processes = len(measurement.sessions)
+    application = measurement.sessions[0]["application"]
+    columns = {name: name for name in ("kernel", "runs", "invocations")}
+    columns |= {"median": "median_s", "mean": "mean_s", "least": "min_s", "most": "max_s", "spread": "spread"}
+    table = table_of(measurement.kernels, columns)
+    return Report(
+        [
+            Heading(f"{application} on {measurement.device} ({measurement.device_name})", 1),
+            table,
+            *([] if beside is None else [_beside(beside)]),
+            *_lines(measurement),
+            "Times are per invocation, by the device's timer, over the runs of "
+            f"{f'{processes} processes' if processes > 1 else 'one process'}; spread is sd/mean.",
+        ]
+    )
+
+
+def _beside(beside: BesideMeasured) -> Table:
+    return table_of(
+        rows_of(beside.columns()),
+        {
+            "kernel": "kernel",
+            "measured": "measured_s",
+            "forecast": "forecast_s",
+            f"{level_percent(beside.level)} interval": ("low_s", "high_s"),
+            "forecast/measured": "forecast_over_measured",
+            "inside": lambda row: "yes" if row["inside"] else "no",
+        },
+        caption="forecast beside measurement",
+    )
+
+
+def _lines(measurement: Measurement) -> list[str]:
+    copies, host = map(format_seconds, (measurement.transfer_median_s, measurement.host_median_s))
+    lacks_sensor = not measurement.energy and measurement.sensor != "none"
+    return [
+        f"copies {copies} a run; whole run on the host {host} (medians)",
+        *(
+            f"energy {row['energy_j'] / row['runs']:.4g} J a run ({row['sensor']} {row['domain']}, "
+            f"{row['samples']} samples in {format_seconds(row['duration_s'])})"
+            for row in measurement.energy
+        ),
+        *(["energy: no sensor (crosscast devices says why)"] if lacks_sensor else []),
+        *(f"warning: {warning}" for warning in measurement.warnings),
+    ]

@@ -1,4 +1,4 @@
-"""Parts of a report, and its output on a terminal and as an HTML page.
+"""Parts of a report, and its output as text, figures and an HTML page.
 
 Heavy imports are avoided, as showing a prediction must not take longer than predicting.
 """
@@ -7,22 +7,30 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
-from crosscast.data.files import atomic_file
-from crosscast.errors import importing
+from crosscast.arrays import AnyArray
+from crosscast.data.files import atomic_file, make_folder
+from crosscast.errors import InputError, importing
 from crosscast.report.numbers import NONE, number_in
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure as PlotFigure
+    from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,11 @@ class Ranges:
         return low, high if high > low else 2 * low
 
     def position(self, value: float) -> float:
-        """Position of a value on the logarithmic scale, in per cent."""
+        """Position of a value on the logarithmic scale, in per cent.
+
+        >>> Ranges([(2.0, 4.0, 8.0)], str, "time").position(4.0)
+        50.0
+        """
         low, high = self.ends
         return round(100 * math.log(value / low) / math.log(high / low), 2)
 
@@ -177,7 +189,10 @@ class Report:
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
         )
-        template, style, script = (_file_of_page(f"page.{suffix}") for suffix in ("html", "css", "js"))
+        files = resources.files("crosscast.report")
+        template, style, script = (
+            files.joinpath(f"page.{suffix}").read_text(encoding="utf-8") for suffix in ("html", "css", "js")
+        )
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
         parts = list(_of_page(self))
         page = environment.from_string(template).render(
@@ -188,7 +203,7 @@ class Report:
             script=script,
             digest=digest,
             kind=lambda part: type(part).__name__,
-            uri=_uri,
+            uri=lambda svg: f"data:image/svg+xml;base64,{base64.b64encode(svg).decode('ascii')}",
             json=lambda value: json.dumps(value, ensure_ascii=False, separators=(",", ":")),
             number=_number,
         )
@@ -200,10 +215,6 @@ class Report:
         with atomic_file(path, field="page") as temporary:
             temporary.write_text(text, encoding="utf-8")
         return path
-
-
-def _file_of_page(name: str) -> str:
-    return resources.files("crosscast.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _of_page(report: Report) -> Iterator[Part]:
@@ -250,5 +261,140 @@ def visible(text: str) -> str:
     return "".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in text)
 
 
-def _uri(svg: bytes) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii")
+FORMATS = (".png", ".svg", ".pdf")
+"""Suffixes of the formats in which figures are written."""
+
+# Metadata has the date and the version.
+_METADATA = re.compile(rb"\s*<metadata>.*?</metadata>", re.DOTALL)
+
+_MOST_MARKS = 3000
+"""Largest number of a picture's marks for which a page has tooltips."""
+
+
+def require_matplotlib() -> type[PlotFigure]:
+    """Import the class of figures of matplotlib."""
+    with importing("report", "a figure"):
+        import matplotlib.figure
+    return matplotlib.figure.Figure
+
+
+def check_suffix(option: str, path: Path) -> None:
+    """Raise InputError unless a file's suffix is a known format."""
+    if path.suffix.lower() not in FORMATS:
+        raise InputError.of(
+            where=option, expected=f"a file name with {', '.join(FORMATS)}", found=repr(path.name)
+        )
+
+
+_SALT = "crosscast"
+"""Setting `svg.hashsalt` of matplotlib, without which ids in an SVG are random."""
+
+
+def save_figure(figure: PlotFigure, path: Path) -> Path:
+    """Write a figure in the format of the suffix, and return the path."""
+    import matplotlib
+
+    undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
+    with atomic_file(path, field="figures") as temporary, matplotlib.rc_context({"svg.hashsalt": _SALT}):
+        figure.savefig(temporary, metadata=undated)
+    return path
+
+
+def save_figures(figures: Mapping[str, PlotFigure], folder: Path) -> list[Path]:
+    """Write figures into a folder, which is created, by their names, which may contain subfolders."""
+    make_folder(folder, "figures")
+    paths = [folder / f"{name}.png" for name in figures]
+    for parent in {path.parent for path in paths}:
+        make_folder(parent, "figures")
+    return [save_figure(figure, path) for path, figure in zip(paths, figures.values(), strict=True)]
+
+
+def as_drawing(figure: PlotFigure) -> Drawing:
+    """Draw a figure for a page, with tooltips for the values of its marks, bars and cells."""
+    import matplotlib
+
+    buffer = io.BytesIO()
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams["svg.hashsalt"] = _SALT
+        figure.savefig(buffer, format="svg")
+    marks = [mark for axes in figure.axes for mark in _marks_of(figure, axes)]
+    return Drawing(_METADATA.sub(b"", buffer.getvalue()), marks if len(marks) <= _MOST_MARKS else ())
+
+
+def _marks_of(figure: PlotFigure, axes: Axes) -> Iterator[tuple[int, int, str]]:
+    """Positions and tooltips of the values drawn in axes, with the labels of the axes."""
+    if not axes.axison or axes.name == "polar":
+        return
+    width, height = figure.bbox.size
+    titles = [getattr(figure, name) for name in ("_supxlabel", "_supylabel")]
+    shared = ["" if label is None else label.get_text() for label in titles]
+    names = [axes.get_xlabel() or shared[0], axes.get_ylabel() or shared[1]]
+    title = axes.get_title()
+    for x, y, label, value in _values_of(axes):
+        across, down = axes.transData.transform((x, y)) / (width, height)
+        if not (0 <= across <= 1 and 0 <= down <= 1):
+            continue
+        sides = zip(names, (axes.xaxis, axes.yaxis), (x, y), strict=True)
+        texts = [f"{name} {_format(axis, number)}".strip() for name, axis, number in sides]
+        words = [title, label, *([_format(axes.xaxis, x), _format(axes.yaxis, y), value] if value else texts)]
+        tooltip = ", ".join(" ".join(text.split()) for text in words if text)
+        yield round(1e4 * across), round(1e4 * (1 - down)), tooltip.replace(r"\$", "$")
+
+
+def _values_of(axes: Axes) -> Iterator[tuple[float, float, str, str]]:
+    """Data coordinates, label and value of marks, ends of bars, and cells of heat maps."""
+    # Imported here, and below: commands that may draw import this module, and most draw nothing.
+    import numpy as np
+    from matplotlib.collections import PathCollection
+
+    for line in axes.lines:
+        label = "" if str(line.get_label()).startswith("_") else str(line.get_label())
+        # A labelled line of more than two points is data, too.
+        if line.get_marker() not in (None, "", "None") or (label and np.size(line.get_xdata()) > 2):
+            yield from ((x, y, label, "") for x, y in _finite(line.get_xydata()))
+    for cloud in axes.collections:
+        if isinstance(cloud, PathCollection):
+            label = "" if str(cloud.get_label()).startswith("_") else str(cloud.get_label())
+            yield from ((x, y, label, "") for x, y in _finite(cloud.get_offsets()))
+    for bar in (bar for container in axes.containers for bar in getattr(container, "patches", ())):
+        # Bars are horizontal: the end is the value.
+        yield bar.get_x() + bar.get_width(), bar.get_y() + bar.get_height() / 2, "", ""
+    for image in axes.images:
+        values: AnyArray = np.ma.filled(np.ma.asarray(image.get_array()), np.nan)
+        for (row, column), value in np.ndenumerate(values):
+            if np.ndim(value) == 0 and np.isfinite(value):
+                yield column, row, "", f"{value:.4g}"
+
+
+def _finite(points: ArrayLike) -> list[list[float]]:
+    import numpy as np
+
+    filled = np.ma.filled(np.ma.asarray(points, dtype=np.float64), np.nan)
+    finite: list[list[float]] = filled[np.isfinite(filled).all(axis=1)].tolist()
+    return finite
+
+
+def _format(axis: Axis, value: float) -> str:
+    """Format a value as its axis does; on an axis of names, return the name."""
+    from matplotlib.ticker import FixedFormatter, FuncFormatter
+
+    formatter = axis.get_major_formatter()
+    if isinstance(formatter, FixedFormatter):
+        ticks = list(axis.get_majorticklocs())
+        nearest = min(range(len(ticks)), key=lambda index: abs(ticks[index] - value), default=None)
+        return "" if nearest is None else str(formatter(value, nearest))
+    return str(formatter(value, 0)) if isinstance(formatter, FuncFormatter) else f"{value:.4g}"
+
+
+def figure_parts(figures: Mapping[str, PlotFigure]) -> list[Figure]:
+    """Figures as parts of a report, each with its heading as alternative text."""
+    return [
+        Figure(partial(as_drawing, figure), heading_of(figure) or name) for name, figure in figures.items()
+    ]
+
+
+def heading_of(figure: PlotFigure) -> str:
+    """Heading of a figure as plain text."""
+    title = figure.get_suptitle() or next((axes.get_title(loc="left") for axes in figure.axes), "")
+    return " ".join(str(title).split()).replace(r"\$", "$")

@@ -1,7 +1,7 @@
-"""Registry of the headings and formats of fields of results in tables.
+"""Tables of results, which refer to fields by name: scores with their headings, and the formats of all.
 
-Tables refer to fields by name. A field that is not in `FIELDS` is formatted by the unit that its name ends
-in, and without a unit by `str`.
+A field that is neither a score nor in `_FORMATS` is formatted by the unit that its name ends in, and without
+a unit by `str`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from crosscast.report.numbers import (
     slowdown,
     three_digits,
 )
-from crosscast.results import rows_of
 from crosscast.units import (
     format_bytes,
     format_bytes_per_second,
@@ -35,23 +34,22 @@ from crosscast.units import (
 
 if TYPE_CHECKING:
     from crosscast.evaluation.resampling import Confidence
-    from crosscast.results import Column as Values
 
-_ONE, _TWO, _THREE, _FOUR = "{:.1f}".format, "{:.2f}".format, "{:.3f}".format, "{:.4f}".format
+_TWO, _THREE, _FOUR = "{:.2f}".format, "{:.3f}".format, "{:.4f}".format
 _TENTHS: Write = partial(percent, digits=1)
 Item = TypeVar("Item")
 
 
 class Field(NamedTuple):
-    """Heading and format of a field, and what a legend says of it."""
+    """Heading and format of a score, and what a legend says of it."""
 
     heading: str
     write: Write
     about: str = ""
 
 
-FIELDS: Mapping[str, Field] = {
-    # Scores of predicted times
+SCORES: Mapping[str, Field] = {
+    # Of predicted times
     "rmse_log": Field("RMSE of ln t", _TWO, "root mean square of ln(predicted / measured)"),
     "rmse_log_by_application": Field("by appl.", _TWO, "mean over applications"),
     "median_ape": Field("median APE", percent, "median of abs(predicted / measured - 1)"),
@@ -73,24 +71,20 @@ FIELDS: Mapping[str, Field] = {
     "coverage_worst_application": Field("worst application", percent, "with the least coverage"),
     "width": Field("width", factor, "upper over lower limit, median"),
     "interval_score": Field("interval score", _TWO, "width and misses, in logarithms"),
-    # Scores of relative times
+    # Of relative times
     "mae": Field("MAE", _FOUR, "mean error of times over that on the slowest device"),
-    "validation_mae": Field("validation", _FOUR),
-    "auc": Field("AUC", _THREE),
     "same_order": Field("same order", percent, "share whose devices are all ranked as measured"),
     "regret": Field(
         "regret", _THREE, "time on the device predicted to be the fastest over the least, less 1"
     ),
     "median_regret": Field("median", _THREE, "of the regret"),
     "typical_factor": Field("typical factor", factor, "by how much the ratio of two devices' times is off"),
-    "gain": Field("average gain", percent),
-    "rise": Field("rise of MAE when shuffled", "{:+z.4f}".format),
-    # Scores of choices between two devices
+    # Of choices between two devices
     "accuracy": Field("accuracy", _TENTHS),
     "speedup": Field("speed-up", _THREE),
     "mean_speedup": Field("mean", _THREE),
     "worst_regret": Field("worst", "{:.3g}".format),
-    # Scores of configurations
+    # Of configurations
     "under_limit_share": Field("under", share, "share of cases within the cap"),
     "under_performance": Field(
         "perf.", share, "performance over the oracle's, mean over the cases within the cap"
@@ -99,37 +93,31 @@ FIELDS: Mapping[str, Field] = {
     "over_power": Field("power over", share, "the same over the other cases"),
     "over_performance": Field("perf. over", share, "the same over the other cases"),
     "score": Field("S", share, "performance over the oracle's, with cases over the cap counting 0"),
-    "extra_runs": Field("extra runs", _ONE, "changes after the first choice"),
-    # Forecasts
-    "relative": Field("relative", three_digits),
-    "speed_up": Field("speed-up", factor),
-    "probability_fastest": Field("fastest", probability),
-    # Schedules
-    "makespan_s": Field("makespan", format_elapsed),
-    "average_bounded_slowdown": Field("slowdown", slowdown),
-    "mean_wait_s": Field("mean wait", format_elapsed),
-    "median_wait_s": Field("median", format_elapsed),
-    "wait_p95_s": Field("95 %", format_elapsed),
-    "utilisation": Field("used", _TENTHS),
-    "mean_w": Field("mean", "{:,.4g} W".format),
-    "peak_w": Field("peak", "{:,.4g} W".format),
-    "energy_kwh": Field("energy", "{:,.4g} kWh".format),
-    "within_budget": Field("in budget", _TENTHS),
-    "over_budget": Field("over it", _TENTHS),
-    "cost": Field("cost", "{:,.4g}".format),
-    "carbon_kg": Field("CO2", "{:,.4g} kg".format),
-    "slowed": Field("slowed down", _TENTHS),
-    "mean_slowdown": Field("mean", factor),
-    "broken_promises": Field("more than promised", _TENTHS),
-    "lost": Field("lost", _TENTHS),
-    # Measurements and others
-    "slowdown": Field("slowdown", factor),
-    "spread": Field("spread", _TENTHS),
-    "share": Field("share", _TENTHS),
-    "ratio": Field("ratio", "{:.3g}".format),
-    "forecast_over_measured": Field("forecast/measured", _TWO),
+    "extra_runs": Field("extra runs", "{:.1f}".format, "changes after the first choice"),
 }
-"""Fields with a heading or a format that does not follow from their unit."""
+
+_FORMATS: Mapping[str, Write] = {
+    **{name: score.write for name, score in SCORES.items()},
+    "validation_mae": _FOUR,
+    "auc": _THREE,
+    "gain": percent,
+    "rise": "{:+z.4f}".format,
+    "relative": three_digits,
+    "probability_fastest": probability,
+    "average_bounded_slowdown": slowdown,
+    "energy_kwh": "{:,.4g} kWh".format,
+    "cost": "{:,.4g}".format,
+    "carbon_kg": "{:,.4g} kg".format,
+    "ratio": "{:.3g}".format,
+    "forecast_over_measured": _TWO,
+    **dict.fromkeys(("speed_up", "slowdown", "mean_slowdown"), factor),
+    **dict.fromkeys(("makespan_s", "mean_wait_s", "median_wait_s", "wait_p95_s"), format_elapsed),
+    **dict.fromkeys(("mean_w", "peak_w"), "{:,.4g} W".format),
+    **dict.fromkeys(
+        "utilisation within_budget over_budget slowed broken_promises lost spread share".split(), _TENTHS
+    ),
+}
+"""Formats that do not follow from the unit in a field's name."""
 
 UNITS: Mapping[str, Write] = {
     "Hz": format_hertz,
@@ -159,8 +147,8 @@ def writer_of(path: str) -> Write:
     *parents, name = path.split(".")
     if name in ("value", "low", "high") and parents:
         name = parents[-1]
-    if name in FIELDS:
-        return FIELDS[name].write
+    if name in _FORMATS:
+        return _FORMATS[name]
     unit = next((unit for ending, unit in _ENDINGS.items() if name.endswith(ending)), None)
     return _plain if unit is None else UNITS[unit]
 
@@ -199,7 +187,10 @@ def table_of(
     """
     listed = list(items)
     paths = {heading: column for heading, column in columns.items() if not callable(column)}
-    formats = {heading: _format_of(path) for heading, path in paths.items()} | style.get("formats", {})
+    formats = {
+        heading: writer_of(path) if isinstance(path, str) else between(writer_of(path[0]))
+        for heading, path in paths.items()
+    } | style.get("formats", {})
     rows = [[_value(item, column) for column in columns.values()] for item in listed]
     text = {number for row in rows for number, value in enumerate(row) if isinstance(value, str | tuple)}
     if ranges is not None:
@@ -208,10 +199,6 @@ def table_of(
         what = next((heading for heading, path in paths.items() if path == ranges[1]), "")
         style["ranges"] = Ranges(known, formats[what], what)
     return Table(list(columns), rows, **{"words": {0, *text}, **style, "formats": formats})
-
-
-def _format_of(path: str | tuple[str, str]) -> Write:
-    return writer_of(path) if isinstance(path, str) else between(writer_of(path[0]))
 
 
 def _value(item: Item, column: Column[Item]) -> object:
@@ -228,11 +215,6 @@ def between(write: Write) -> Write:
     return lambda limits: f"{write(limits[0])} to {write(limits[1])}"
 
 
-def columns_table(columns: Mapping[str, Values], headings: Mapping[str, Any], **style: Any) -> Table:
-    """Make a table of some columns of a result, by heading and name, formatted as their fields."""
-    return table_of(rows_of(columns), headings, **style)
-
-
 class Score(NamedTuple):
     """A score as a column: its name, and whether its interval is shown."""
 
@@ -242,7 +224,7 @@ class Score(NamedTuple):
     @property
     def heading(self) -> str:
         """Heading of the column."""
-        return FIELDS[self.name].heading
+        return SCORES[self.name].heading
 
     def text(self, scores: object, confidence: Confidence | None = None) -> str:
         """Write the score, with a mark where it is better than the best baseline, and its interval."""
@@ -283,7 +265,7 @@ def score_table(
 def explained(scores: Iterable[Score], level: float | None = None) -> str:
     """Explain columns of scores in a sentence, with the level of intervals."""
     texts = [
-        f"{field.heading}: {field.about}" for field in (FIELDS[score.name] for score in scores) if field.about
+        f"{field.heading}: {field.about}" for field in (SCORES[score.name] for score in scores) if field.about
     ]
     text = "; ".join(texts).replace("{level} ", "" if level is None else f"{level_percent(level)} ")
     return f"{text[0].upper()}{text[1:]}."

@@ -12,10 +12,9 @@ import numpy as np
 
 from crosscast.arrays import Reals
 from crosscast.evaluation.resampling import SHARE, Interval
-from crosscast.report.document import Write, visible
+from crosscast.report.document import Write, require_matplotlib, visible
 from crosscast.report.fields import UNITS, value_of
 from crosscast.report.numbers import three_digits
-from crosscast.report.pictures import require_matplotlib
 from crosscast.units import elapsed_unit, format_seconds
 
 if TYPE_CHECKING:
@@ -166,11 +165,6 @@ def labels_below(axes: Axes, names: Sequence[str], rotation: float = 45, size: f
     )
 
 
-def _label_rows(axes: Axes, names: Sequence[str]) -> None:
-    axes.set_yticks(range(len(names)), names, fontsize=9)
-    axes.set_ylim(len(names) - 0.4, -0.6)
-
-
 _ROOM = 0.1
 """Width of a number as a share of the axis."""
 
@@ -210,7 +204,8 @@ def bars(
         beyond = max([right[row], *near])
         x, colour = (0.01 * limit, "white") if inside else (beyond + 0.015 * limit, BLACK)
         axes.text(x, row, text, va="center", fontsize=8.5, color=colour, zorder=4)
-    _label_rows(axes, names)
+    axes.set_yticks(range(len(names)), names, fontsize=9)
+    axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_xlim(min(0.0, *(1.1 * each for each in lengths)), (1.15 if write else 1.05) * limit)
     style_axes(axes)
     axes.grid(visible=False, axis="y")

@@ -49,12 +49,12 @@ def share(value: float | None) -> str:
 
 
 def level_percent(share: float) -> str:
-    """Write a confidence level, or a share, with up to three digits.
+    """Write a confidence level, or a share, with up to three digits, or more where these would be 100.
 
-    >>> level_percent(0.9), level_percent(0.995)
-    ('90 %', '99.5 %')
+    >>> level_percent(0.9), level_percent(0.995), level_percent(0.9999)
+    ('90 %', '99.5 %', '99.99 %')
     """
-    return f"{100 * share:.3g} %"
+    return f"{100 * share:.{3 if share < 0.9995 else 6}g} %"
 
 
 def error_percent(share: float | None) -> str:
@@ -105,10 +105,10 @@ def plural(number: int, noun: str, several: str | None = None) -> str:
 def three_digits(number: float) -> str:
     """Write a number with three digits, or all digits before the point.
 
-    >>> three_digits(0.12345), three_digits(12345.6)
-    ('0.123', '12,346')
+    >>> three_digits(0.12345), three_digits(99.71), three_digits(999.7), three_digits(12345.6)
+    ('0.123', '99.7', '1,000', '12,346')
     """
-    return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
+    return f"{number:.3g}" if number < 999.5 else f"{number:,.0f}"
 
 
 def times(low: float, high: float) -> str:

@@ -24,17 +24,11 @@ from crosscast.evaluation.time.scores import choices
 from crosscast.prediction.named_models import QuestionName
 from crosscast.prediction.time.grids import devices_of, grid_of
 from crosscast.prediction.time.models import BASELINES
-from crosscast.report import (
-    configuration_evaluation,
-    corun_evaluation,
-    relative,
-    time,
-)
+from crosscast.report import configuration_evaluation, corun_evaluation, relative, time
 from crosscast.report.dataset import description_report
-from crosscast.report.document import Heading, Part, Report, Text
+from crosscast.report.document import Heading, Part, Report, Text, figure_parts
 from crosscast.report.fields import Column, table_of
 from crosscast.report.numbers import factor, level_percent, percent, plural
-from crosscast.report.pictures import figure_parts
 from crosscast.results import plain
 
 if TYPE_CHECKING:

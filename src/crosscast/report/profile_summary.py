@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from crosscast.data.launch_counts import counts_of, kinds_of, work_of
 from crosscast.devices.launch_work import PRECISIONS
 from crosscast.profile import Profile, sampling_sentence
+from crosscast.report.numbers import three_digits
 from crosscast.units import format_bytes, format_count, format_quantity, format_seconds
 
 SECTOR, LANES = 32, 32
@@ -71,7 +72,7 @@ def _work(counts: _Counts) -> str:
         return ""
     text = format_quantity(total, "instructions")
     if items:
-        text += f", {_digits(total / items)} a work-item"
+        text += f", {three_digits(total / items)} a work-item"
     flops = {name: counts[f"flops_{name}"] for name in PRECISIONS}
     parts = [f"{format_quantity(n, 'flop')} ({name})" for name, n in flops.items() if n]
     if elements := counts["function_elements"]:
@@ -91,7 +92,7 @@ def _memory(counts: _Counts) -> str:
     requested, items = counts.sum(*_OUTSIDE), counts["work_items"]
     text = format_quantity(requested, "B")
     if items:
-        text += f", {_digits(requested / items)} B a work-item"
+        text += f", {three_digits(requested / items)} B a work-item"
     distinct = counts.all("distinct_bytes_global_read", "distinct_bytes_global_written")
     if distinct:
         read, written = (format_quantity(size, "B") for size in distinct)
@@ -117,7 +118,8 @@ def _coalescing(counts: _Counts) -> str:
     per_access = {side: side_sectors / side_accesses for side, (side_accesses, side_sectors) in known.items()}
     first = next(iter(per_access))
     of_sides = ", ".join(
-        f"{_several(n, 'sector') if side == first else _digits(n)} a {side}" for side, n in per_access.items()
+        f"{_several(n, 'sector') if side == first else three_digits(n)} a {side}"
+        for side, n in per_access.items()
     )
     estimated = " (estimated)" if counts.is_estimated else ""
     return f"{share}{of_sides}; {_several(lines, 'line')} of 128 B{estimated}"
@@ -152,10 +154,10 @@ def _divergence(counts: _Counts) -> str:
         least, most = (format_count(int(value)) for value in extremes)
         parts.append(f"{least} to {most} instructions" if least != most else f"all run {most} instructions")
         if median is not None and least != most:
-            parts[0] += f", median {_digits(median)}"
+            parts[0] += f", median {three_digits(median)}"
     entropy = counts["average_linear_branch_entropy"]
     if counts["unique_branches"] and entropy is not None:
-        parts.append(f"branch entropy {_digits(entropy)}")
+        parts.append(f"branch entropy {three_digits(entropy)}")
     if (in_step := counts["access_patterns_vectorized"]) is not None:
         parts.append("in step" if in_step else "not in step")
     return "; ".join(parts)
@@ -213,7 +215,7 @@ def _path(counts: _Counts) -> str:
     text = f"{format_quantity(length, 'instructions')} one after another"
     if loads:
         text += f", {format_count(int(loads))} of them {'loads' if loads > 1 else 'a load'}"
-    return text if longest is None else f"{text}; {_digits(longest / length)} at once"
+    return text if longest is None else f"{text}; {three_digits(longest / length)} at once"
 
 
 def _host(counts: _Counts) -> str:
@@ -240,13 +242,8 @@ _LINES: Mapping[str, Callable[[_Counts], str]] = {
 }
 
 
-def _digits(value: float) -> str:
-    """Write a number with three digits, or a large one as a whole number."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-
-
 def _several(value: float, unit: str) -> str:
-    text = _digits(value)
+    text = three_digits(value)
     return f"{text} {unit}{'' if text == '1' else 's'}"
 
 

@@ -21,10 +21,17 @@ from crosscast.data.launch_counts import (
     work_of,
 )
 from crosscast.profile import CATEGORIES, METRICS, Category, MetricValue, Profile, compiler_options
-from crosscast.report.document import Heading, Part, Report, Table
+from crosscast.report.document import (
+    Heading,
+    Part,
+    Report,
+    Table,
+    check_suffix,
+    require_matplotlib,
+    save_figure,
+)
 from crosscast.report.figures import BLACK, GREY, PINK, RED, SKY
 from crosscast.report.numbers import NONE
-from crosscast.report.pictures import check_suffix, require_matplotlib, save_figure
 from crosscast.report.profile_summary import LEGEND, summary_of
 from crosscast.units import format_bytes, format_count, format_quantity, format_seconds
 

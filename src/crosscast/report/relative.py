@@ -24,15 +24,7 @@ from crosscast.report.fields import (
     table_of,
 )
 from crosscast.report.figures import ScoredModel, scores_figure
-from crosscast.report.numbers import (
-    level_percent,
-    named,
-    percent,
-    plural,
-    probability,
-    three_digits,
-    times,
-)
+from crosscast.report.numbers import level_percent, named, percent, plural, probability, three_digits, times
 from crosscast.units import format_count, format_seconds
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from crosscast.cluster.jobs import Schedule
 from crosscast.cluster.resources import Rectangles, Steps, rectangles
 from crosscast.errors import InputError
 from crosscast.report import figures as draw
-from crosscast.report.numbers import plural
+from crosscast.report.numbers import plural, three_digits
 from crosscast.units import elapsed_unit, format_elapsed
 
 if TYPE_CHECKING:
@@ -248,6 +248,6 @@ def _draw_means(axes: Axes, means: Mapping[str, SeedMean], unit: float) -> None:
     draw.bars(
         axes,
         {name: mean.value / unit for name, mean in means.items()},
-        write=lambda value: f"{value:.3g}" if value < 100 else f"{value:,.0f}",
+        write=three_digits,
         intervals=[None if limits is None else (limits[0] / unit, limits[1] / unit) for limits in intervals],
     )

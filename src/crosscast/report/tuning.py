@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -113,17 +113,16 @@ def _saved(saved: tuple[str, float] | None) -> str | None:
 
 
 def ranking_figures(ranking: Ranking) -> dict[str, Figure]:
-    """Draw heat maps of the least forecast over two parameters on each device."""
-    return {
-        f"variants-{key}": draw.titled(
-            _maps([("forecast", np.exp(ranking.log_time[:, ranking.column_of(key)]))], ranking),
-            f"Least time over all other parameters on {draw.plain_text(key)}, over the least of all",
-        )
-        for key in ranking.devices
-    }
+    """Draw heat maps of the least forecast over two parameters on each device, where as many vary."""
+    figures: dict[str, Figure] = {}
+    for key in ranking.devices:
+        title = f"Least time over all other parameters on {draw.plain_text(key)}, over the least of all"
+        forecast = np.exp(ranking.log_time[:, ranking.column_of(key)])
+        figures |= _maps(f"variants-{key}", [("forecast", forecast)], ranking, title)
+    return figures
 
 
-def two_parameters(ranking: Ranking, time_s: Reals) -> tuple[int, int]:
+def _two_parameters(ranking: Ranking, time_s: Reals) -> tuple[int, int] | None:
     """Find the two parameters that together explain most of the variance of the logarithm of the time."""
     known = np.isfinite(time_s)
     logs, rows = np.log(time_s[known]), ranking.variants.rows[known]
@@ -136,11 +135,15 @@ def two_parameters(ranking: Ranking, time_s: Reals) -> tuple[int, int]:
         return float(((logs - means[groups]) ** 2).sum())
 
     pairs = list(itertools.combinations(varied, 2))
-    return min(pairs, key=lambda pair: residual(list(pair)), default=(0, 0))
+    return min(pairs, key=lambda pair: residual(list(pair)), default=None)
 
 
-def _maps(times: list[tuple[str, Reals]], ranking: Ranking) -> Figure:
-    first, second = two_parameters(ranking, times[-1][1])
+def _maps(name: str, times: list[tuple[str, Reals]], ranking: Ranking, title: str) -> dict[str, Figure]:
+    """Draw a figure of a name, or none if less than two parameters vary."""
+    pair = _two_parameters(ranking, times[-1][1])
+    if pair is None:
+        return {}
+    first, second = pair
     names, values = ranking.variants.names, ranking.variants.values
     figure, axes = draw.panels(len(times), 2, 5.4, 4.2)
     for panel, (label, time_s) in zip(axes, times, strict=True):
@@ -162,7 +165,7 @@ def _maps(times: list[tuple[str, Reals]], ranking: Ranking) -> Figure:
         panel.set_title(label, fontsize=10, loc="left")
         panel.set_xlabel(names[second])
         panel.set_ylabel(names[first])
-    return figure
+    return {name: draw.titled(figure, title)}
 
 
 def evaluation_report(evaluation: TuningEvaluation) -> Report:
@@ -210,7 +213,7 @@ def evaluation_report(evaluation: TuningEvaluation) -> Report:
     )
 
 
-def evaluation_figures(evaluation: TuningEvaluation) -> Mapping[str, Figure]:
+def evaluation_figures(evaluation: TuningEvaluation) -> dict[str, Figure]:
     """Draw the best fraction by number of runs, and forecast and measured times over two parameters."""
     figures: dict[str, Figure] = {}
     for kernel, ranking in evaluation.rankings.items():
@@ -221,11 +224,12 @@ def evaluation_figures(evaluation: TuningEvaluation) -> Mapping[str, Figure]:
         for key in ranking.devices:
             time_s = measured.time_s[order, measured.devices.index(key)]
             log_time = np.where(np.isfinite(time_s), ranking.log_time[:, ranking.column_of(key)], np.nan)
-            figures[f"map-{kernel}-{key}"] = draw.titled(
-                _maps([("forecast", np.exp(log_time)), ("measured", time_s)], ranking),
+            title = (
                 f"{draw.plain_text(kernel)} on {draw.plain_text(key)}: least time over all other parameters, "
-                "over the least of all",
+                "over the least of all"
             )
+            both = [("forecast", np.exp(log_time)), ("measured", time_s)]
+            figures |= _maps(f"map-{kernel}-{key}", both, ranking, title)
     return figures
 
 

@@ -1,4 +1,4 @@
-"""``crosscast simulate``: policies on a trace of jobs, and placements of jobs on several machines."""
+"""The commands for clusters: ``simulate``, ``serve`` and ``hooks``."""
 
 from __future__ import annotations
 
@@ -10,29 +10,9 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli import COMMANDS
-from crosscast.cli.options import FIGURES, Executor, FigureOutput, Flag, Names, Paths, Whole, command
+from crosscast.cli.options import FIGURES, Executor, FigureOutput, Flag, Names, Paths, Texts, Whole, command
 
-app = cyclopts.App(name="simulate", help=COMMANDS["simulate"][1])
-Policies = Annotated[
-    Names | None,
-    Parameter(
-        show_default=lambda _: "easy",
-        help="`easy`: jobs may start before the head of the queue if that does not delay it (EASY "
-        "backfilling); `conservative`: each job has a reservation, which no other delays; `fcfs`: none may.",
-    ),
-]
-Priority = Annotated[
-    Names | None,
-    Parameter(
-        help="Order of the queue: fcfs, lcfs, shortest, longest, narrowest, widest, smallest-area or "
-        "largest-area, by estimated time and processors, or multifactor, by the TOML file's [priority]; by "
-        "default fcfs."
-    ),
-]
-Backfill = Annotated[
-    Names | None,
-    Parameter(help="Order in which jobs are tried for backfilling, one of the same; by default fcfs."),
-]
+simulate_app = cyclopts.App(name="simulate", help=COMMANDS["simulate"][1])
 Out = Annotated[
     Paths,
     Parameter(
@@ -42,7 +22,7 @@ Out = Annotated[
 ]
 
 
-@command("simulate.policies", app)
+@command("simulate.policies", simulate_app)
 class SimulatePolicies:
     """Compare scheduling policies on a trace of a cluster (docs/scheduling.md).
 
@@ -61,9 +41,14 @@ class SimulatePolicies:
     gzip."""
     _: KW_ONLY
 
-    policy: Policies = None
-    priority: Priority = None
-    backfill: Backfill = None
+    policy: Annotated[Names | None, Parameter(show_default=lambda _: "easy")] = None
+    """`easy`: jobs may start before the head of the queue if that does not delay it (EASY backfilling);
+    `conservative`: each job has a reservation, which no other delays; `fcfs`: none may."""
+    priority: Names | None = None
+    """Order of the queue: fcfs, lcfs, shortest, longest, narrowest, widest, smallest-area or largest-area, by
+    estimated time and processors, or multifactor, by the TOML file's [priority]; by default fcfs."""
+    backfill: Names | None = None
+    """Order in which jobs are tried for backfilling, one of the same; by default fcfs."""
     search: str | None = None
     """Find the best of all policies, and of some orders where none are given, by makespan, slowdown,
     mean-wait, wait-p95, fairness, energy, cost or carbon, and list it first."""
@@ -87,7 +72,7 @@ class SimulatePolicies:
     output: FigureOutput = FIGURES
 
 
-@command("placements.placements", app)
+@command("placements.placements", simulate_app)
 class SimulatePlacements:
     """Compare placements of jobs whose times on several machines are known (docs/scheduling.md).
 
@@ -132,3 +117,65 @@ class SimulatePlacements:
     out: Out = ()
     executor: Executor = None
     output: FigureOutput = FIGURES
+
+
+hooks_app = cyclopts.App(name="hooks", help=COMMANDS["hooks"][1])
+
+
+@command("service.serve")
+class Serve:
+    """Answer forecasts, choices and co-location plans over a Unix socket or TCP (docs/service.md).
+
+    Answers have the numbers of `crosscast predict`, `choose` and `colocate`. A model that is replaced in its
+    folder is read again; SIGHUP reads everything again, and SIGTERM ends the service when it has answered.
+    """
+
+    _: KW_ONLY
+    model: Texts
+    """Folder of a model, or a name that `crosscast models` lists; may be repeated."""
+    profiles: Texts = ("bundled",)
+    """Profiles that requests may name: a dataset, a file of profiles or launches, a profile of
+    `crosscast corun profile`, or a folder of these; may be repeated."""
+    samples: Texts = ()
+    """Sample runs of kernels that requests may name, as `crosscast choose configuration` takes them; may be
+    repeated."""
+    socket: Path | None = None
+    """Unix socket, which its owner and group may use."""
+    bind: str | None = None
+    """Address such as `127.0.0.1:8750`, too or instead; needs `--token-file`."""
+    token_file: Path | None = None
+    """Tokens of those who may ask over TCP, a line each."""
+
+
+@command("service.install", hooks_app)
+class Install:
+    """Write files for an operator to review (docs/service.md, docs/slurm.md).
+
+    Nothing that differs is replaced, but the code in the folder `crosscast`, which is not yours to change.
+    """
+
+    kind: Literal["slurm", "systemd", "grafana"]
+    """`slurm`: hooks for job submission, and prolog and epilog that set power caps. `systemd`: units of the
+    service. `grafana`: a dashboard."""
+    _: KW_ONLY
+    folder: Annotated[Path, Parameter(name="--dir")]
+    """Where to write them, such as `/etc/slurm`, `/etc/systemd/system`."""
+    prefix: Path | None = None
+    """Folder that stands for `/`, to stage them for a review or a package: they are written below it."""
+    dry_run: Flag = False
+    """Write nothing; print what would be done, and the files."""
+
+
+@command("service.remove", hooks_app)
+class Remove(Install):
+    """Remove the files that `crosscast hooks install` wrote; what you have changed stays."""
+
+    kind: Literal["slurm", "systemd", "grafana"]
+    """`slurm`, `systemd` or `grafana`."""
+    _: KW_ONLY
+    folder: Annotated[Path, Parameter(name="--dir")]
+    """Where they are."""
+    prefix: Path | None = None
+    """Folder that stands for `/`, if they are staged."""
+    dry_run: Flag = False
+    """Remove nothing; print what would be done."""
