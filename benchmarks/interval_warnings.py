@@ -22,7 +22,7 @@ from crosscast.prediction.corun.models import DEFAULT_MODEL as CORUN_MODEL
 from crosscast.prediction.corun.models import models_named
 from crosscast.prediction.time.artefact import metric_ranges
 from crosscast.prediction.time.data import Grid
-from crosscast.prediction.time.grids import grid_of
+from crosscast.prediction.time.datasets import grid_of
 from crosscast.prediction.time.models import DEFAULT_MODEL, model_named
 
 _ONCE, _SHORT_S = "launched once, below 1 ms", 1e-3
@@ -72,7 +72,7 @@ def of_times(grid: Grid) -> tuple[Flags, Flags, Flags]:
     groups, parts = grid.profiles.groups("application"), []
     for number in range(len(grid.applications)):
         train, test = grid.take(groups != number), grid.take(groups == number)
-        predictor = model_named(DEFAULT_MODEL).fit_with_residuals(train, 0)
+        predictor = model_named(DEFAULT_MODEL).fit(train, 0, others=False)
         found = predictor.predict(test.profiles)
         times = np.exp(train.log_time[np.isfinite(train.log_time)])
         out = (found.centre.min(axis=1) < times.min()) | (found.centre.max(axis=1) > times.max())

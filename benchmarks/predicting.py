@@ -30,7 +30,7 @@ from crosscast.data.dataset import read_dataset
 from crosscast.prediction.store import read
 from crosscast.prediction.time.artefact import TrainedTimeModel, open_model
 from crosscast.prediction.time.data import Grid, ProfileBatch
-from crosscast.prediction.time.grids import grid_of
+from crosscast.prediction.time.datasets import grid_of
 
 _LOAD_S = 0.050
 _ONE_S = 0.001

@@ -29,8 +29,8 @@ from crosscast.evaluation.time.evaluation import probe_sets
 from crosscast.prediction.corun.models import CoRunProcessPredictor, Process
 from crosscast.prediction.corun.probes import suggest_mixes, with_measured
 from crosscast.prediction.time.card import suggest_probes
+from crosscast.prediction.time.datasets import grid_of
 from crosscast.prediction.time.gaussian import GaussianPredictor
-from crosscast.prediction.time.grids import grid_of
 from crosscast.prediction.time.models import DEFAULT_MODEL, model_named
 
 _MOST_MEDIAN, _MOST_RMSE = 0.22, 0.50
@@ -53,7 +53,7 @@ def main() -> int:
     others: list[list[Reals]] = []
     for number in range(len(grid.applications)):
         train, test = grid.take(groups != number), grid.take(groups == number)
-        predictor = model.fit_with_residuals(train, 0)
+        predictor = model.fit(train, 0, others=False)
         errors = test.log_time - predictor.point.log_time(test.profiles)
         chosen = suggest_probes(predictor, options.probes).devices
         suggested.append(_left(predictor, errors, [predictor.keys.index(key) for key in chosen]))

@@ -65,7 +65,7 @@ from crosscast.device import Device
 from crosscast.devices.device_files import read_device
 from crosscast.errors import CrosscastError, InputError
 from crosscast.kernel import Launch
-from crosscast.prediction.time.joining import launch_tables_of
+from crosscast.prediction.time.datasets import launch_tables_of
 from crosscast.profile import Profile
 
 SOURCES = ("babelstream", "elementwise", "suite", "aiwc2018", "kernel_tuner")

@@ -19,7 +19,7 @@ from crosscast.devices.launch_work import amounts_of
 from crosscast.devices.limits import BOUNDS
 from crosscast.devices.roofline import Verdict, verdict_of
 from crosscast.errors import InputError
-from crosscast.prediction.time.grids import devices_of, recorded_times
+from crosscast.prediction.time.datasets import devices_of, recorded_times
 from crosscast.profile import Profile
 
 Found = list[tuple[Verdict, float]]

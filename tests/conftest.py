@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 import crosscast
 from crosscast.prediction.time.data import Grid
-from crosscast.prediction.time.grids import grid_of
+from crosscast.prediction.time.datasets import grid_of
 from crosscast.profile import METRICS, Profile
 from support import compile_cache, fit_cache
 from support.examples import FAST_EXAMPLES

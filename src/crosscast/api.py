@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from crosscast.evaluation.relative.evaluation import RelativeEvaluation
     from crosscast.evaluation.time import TimeFolds
     from crosscast.evaluation.time.launch_times import LaunchEvaluation
-    from crosscast.evaluation.time.results import TimeEvaluation
+    from crosscast.evaluation.time.scores import TimeEvaluation
     from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
     from crosscast.prediction.corun.artefact import TrainedCoRunModel
     from crosscast.prediction.relative.artefact import TrainedRelativeModel

@@ -349,7 +349,7 @@ def _of_trace(
 def _of_dataset(folder: Path) -> tuple[list[Profile], Recorded]:
     # Imported here: datasets need pyarrow, and a kernel's forecast does not.
     from crosscast.data.dataset import dataset_named
-    from crosscast.prediction.time.grids import recorded_times
+    from crosscast.prediction.time.datasets import recorded_times
 
     dataset = dataset_named(folder)
     if dataset.profiles.num_rows == 0:

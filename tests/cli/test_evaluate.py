@@ -13,7 +13,7 @@ from crosscast.data.dataset import read_dataset, write_dataset
 from crosscast.evaluation.keep import digest
 from crosscast.prediction.named_models import load_model
 from crosscast.prediction.time.data import Grid
-from crosscast.prediction.time.grids import grid_of
+from crosscast.prediction.time.datasets import grid_of
 from support.choices import PROGRAMS, named_surfaces
 from support.commands import Command, Output, written
 from support.datasets import made_dataset

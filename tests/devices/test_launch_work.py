@@ -13,8 +13,8 @@ from crosscast.devices.launch_work import (
     saved_loads,
 )
 from crosscast.devices.sheets import sheets_of
+from crosscast.prediction.time.counts import work_of
 from crosscast.prediction.time.terms import TERMS, terms
-from crosscast.prediction.time.work import work_of
 
 LOOP = "kernel void k(global {type} *x) {{ {type} a = x[get_global_id(0)]; for (int i = 0; i < 1024; i++) a = {}; x[get_global_id(0)] = a; }}"  # noqa: E501
 ITEMS = 256

@@ -16,8 +16,8 @@ from crosscast.data.profiles import LOOSE_PROFILES, UPGRADES, to_row
 from crosscast.data.table import read_table, save, table_of
 from crosscast.data.times import PARTS, TIMES, read_launch_tables
 from crosscast.devices.catalogue import device_named
-from crosscast.errors import InputError
-from crosscast.evaluation.time.launch_times import train_launch_times
+from crosscast.evaluation.time.launch_times import Outside, scores, train_launch_times
+from crosscast.prediction.time.training_times import read_training
 from support.commands import Command, Output
 from support.refusals import refusal
 from support.streams import launch_tables, stream
@@ -32,6 +32,12 @@ Rows = list[dict[str, Any]]
 def folder(tmp_path: Path) -> Path:
     launch_tables(tmp_path)
     return tmp_path
+
+
+def rewrite_times(folder: Path, change: Callable[[Rows], Rows]) -> None:
+    path = folder / "times.parquet"
+    rows = [{**row, "configuration": {}} for row in read_table(path, TIMES).to_pylist()]
+    save(table_of(TIMES, change(rows)), path)
 
 
 def test_a_source_held_out_is_scored_by_source(folder: Path, capsys: Output) -> None:
@@ -130,9 +136,7 @@ TIMES_REFUSED: list[tuple[Callable[[Rows], Rows], list[str], str]] = [
 def test_times_that_are_refused(
     change: Callable[[Rows], Rows], options: list[str], sentence: str, folder: Path, capsys: Output
 ) -> None:
-    path = folder / "times.parquet"
-    rows = [{**row, "configuration": {}} for row in read_table(path, TIMES).to_pylist()]
-    save(table_of(TIMES, change(rows)), path)
+    rewrite_times(folder, change)
     assert sentence in run.refusal(capsys, folder, *options)
 
 
@@ -146,17 +150,17 @@ def test_a_row_that_is_there_twice_and_a_table_that_lacks_are_refused(folder: Pa
 
 
 def test_a_source_with_one_device_is_scored(folder: Path, capsys: Output) -> None:
-    path = folder / "times.parquet"
-    rows = [{**row, "configuration": {}} for row in read_table(path, TIMES).to_pylist()]
-    save(table_of(TIMES, [row for row in rows if row["source"] != "lab" or row["device"] == "k40c"]), path)
+    rewrite_times(
+        folder, lambda rows: [row for row in rows if row["source"] != "lab" or row["device"] == "k40c"]
+    )
     answer = run.answer(capsys, folder, *SOURCE)
     assert [row["cells"] for row in answer["results"]] == [24, 6, 18]
 
 
 def test_a_device_that_no_catalogue_has_is_described_beside_the_tables(folder: Path, capsys: Output) -> None:
-    path = folder / "times.parquet"
-    rows = [{**row, "configuration": {}} for row in read_table(path, TIMES).to_pylist()]
-    save(table_of(TIMES, [row | {"device": row["device"].replace("k40c", "ours")} for row in rows]), path)
+    rewrite_times(
+        folder, lambda rows: [row | {"device": row["device"].replace("k40c", "ours")} for row in rows]
+    )
     assert "found 'ours'" in run.refusal(capsys, folder)
     described = replace(device_named("k40c"), key="ours")
     (folder / "devices.json").write_bytes(msgspec.json.encode([described]))
@@ -170,6 +174,25 @@ def test_a_device_that_no_catalogue_has_is_described_beside_the_tables(folder: P
     assert expected in run.refusal(capsys, folder)
     (folder / "devices.json").write_text("[{}]")
     assert "devices.json: expected a list of devices, found" in run.refusal(capsys, folder)
+
+
+def test_a_choice_among_five_devices_is_scored_by_the_fastest(folder: Path) -> None:
+    five = ("p100-pcie-16gb", "titanx", "gtx1080", "k40c", "gtx1080ti")
+    rewrite_times(
+        folder,
+        lambda rows: [
+            row | {"device": key, "time_s": slower * row["time_s"]}
+            for row in rows
+            if row["device"] == "gtx1080"
+            for slower, key in enumerate(five, 1)
+        ],
+    )
+    training = read_training(folder)
+    # The fastest is forecast e times too slow: the next is taken, and takes twice as long.
+    error = (training.labels("device") == five[0]).astype(np.float64)
+    found = scores(training, Outside(error, error, error, error > 0), np.ones(len(error), dtype=np.bool_))
+    assert found["slowdown_mean"] == pytest.approx(2)
+    assert found["bias"] == pytest.approx(np.exp(1 / 5))
 
 
 def test_profiles_without_sub_groups_are_refused(folder: Path, capsys: Output) -> None:
@@ -221,11 +244,3 @@ def test_the_terms_learn_from_a_dataset_of_your_own() -> None:
     time_s = float(model.predict(profile, ["gtx1080"]).centre[0, 0])
     bandwidth = device_named("gtx1080").numbers["bandwidth_bytes_per_s"]
     assert time_s == pytest.approx(1e-5 + 3 * 4 * (1 << 22) / bandwidth / 0.8, rel=0.2)
-
-
-def test_the_terms_stand_alone_and_want_counts() -> None:
-    data = dataset_of_streams()
-    with pytest.raises(InputError, match="expected terms alone for times"):
-        crosscast.evaluate(data, models=["terms", "nearest"], jobs=1)
-    with pytest.raises(InputError, match="expected counts by sub-groups"):
-        crosscast.evaluate(crosscast.bundled_dataset(), models=["terms"], jobs=1)

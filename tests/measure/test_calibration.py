@@ -13,7 +13,7 @@ from crosscast.device import Device
 from crosscast.errors import EnvironmentFault, InputError
 from crosscast.measure import calibration, campaign
 from crosscast.prediction.named_models import models_for, named_models
-from crosscast.prediction.time.joining import joined
+from crosscast.prediction.time.datasets import with_device
 from crosscast.tuning.ranking import model_for
 from support.commands import Command, Output
 from support.refusals import refusal, refusals
@@ -46,7 +46,7 @@ def test_a_model_that_was_not_calibrated_is_not_replaced(home: Path) -> None:
 def test_a_calibration_answers_only_where_it_or_its_device_is_named(home: Path) -> None:
     base = crosscast.load_model("launch-times")
     device = Device("mine", "A CPU", type="cpu")
-    joined(base, times_of_streams(base, device, 1.0))[0].save(home / "models" / "mine")
+    with_device(base, times_of_streams(base, device, 1.0))[0].save(home / "models" / "mine")
 
     def names(*devices: str) -> list[str]:
         return [named.name for named, _ in models_for(None, "time", devices) if named]

@@ -18,7 +18,7 @@ import pytest
 from crosscast.data.dataset import Dataset
 from crosscast.data.schema import size_order
 from crosscast.evaluation.time.evaluation import evaluate_time
-from crosscast.evaluation.time.results import TimeEvaluation
+from crosscast.evaluation.time.scores import TimeEvaluation
 from crosscast.prediction.time.forecast import Model
 from crosscast.report import document
 from crosscast.report.document import Drawing, as_drawing, save_figure

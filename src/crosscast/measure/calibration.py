@@ -25,8 +25,7 @@ from crosscast.measure.subjects import Settings
 from crosscast.prediction.named_models import BUNDLED, load_model, models_home, recipes
 from crosscast.prediction.time.card import HeldOut
 from crosscast.prediction.time.data import ProfileBatch
-from crosscast.prediction.time.grids import devices_of, grid_of
-from crosscast.prediction.time.joining import joined, launch_tables_of
+from crosscast.prediction.time.datasets import devices_of, grid_of, launch_tables_of, with_device
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.suite.application import TYPICAL, selected
 
@@ -164,7 +163,7 @@ def calibrate(
         "origin": f"{recipe.origin} and this machine",
         "citation": recipe.citation,
     }
-    trained, held_out = joined(base, launch_tables_of(dataset, replace(described, key=name)), **about)
+    trained, held_out = with_device(base, launch_tables_of(dataset, replace(described, key=name)), **about)
     home = models_home() / name
     trained.save(home)
     calibrated = trained.card.calibrated

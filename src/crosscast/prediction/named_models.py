@@ -263,7 +263,7 @@ def load_model(model: str | Path, question: str | None = None) -> Any:
     15
     """
     if question in (None, "time") and _is_plugged(str(model)):
-        return importlib.import_module("crosscast.prediction.time.plugins").plugged_model(str(model))
+        return importlib.import_module("crosscast.prediction.time.artefact").plugged_model(str(model))
     stored = store.read(folder_of(model, question), tuple(HOMES) if question is None else question)
     # Each question needs other parts of the package.
     return importlib.import_module(HOMES[stored.question].artefact).open_model(stored)

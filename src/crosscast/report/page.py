@@ -19,10 +19,9 @@ from crosscast.data.schema import size_order
 from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.loop import Progress
 from crosscast.evaluation.resampling import Confidence
-from crosscast.evaluation.time.results import Result, TimeEvaluation
-from crosscast.evaluation.time.scores import choices
+from crosscast.evaluation.time.scores import Result, TimeEvaluation, choices
 from crosscast.prediction.named_models import QuestionName
-from crosscast.prediction.time.grids import devices_of, grid_of
+from crosscast.prediction.time.datasets import devices_of, grid_of
 from crosscast.prediction.time.models import BASELINES
 from crosscast.report import configuration_evaluation, corun_evaluation, relative, time
 from crosscast.report.dataset import description_report

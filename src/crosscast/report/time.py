@@ -16,8 +16,7 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.evaluation.resampling import Confidence
 from crosscast.evaluation.time.launch_times import LaunchEvaluation
-from crosscast.evaluation.time.results import Result, TimeEvaluation
-from crosscast.evaluation.time.scores import Scores, TimeOutcome
+from crosscast.evaluation.time.scores import Result, Scores, TimeEvaluation, TimeOutcome
 from crosscast.prediction.time.card import TimeCard
 from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.models import BASELINES

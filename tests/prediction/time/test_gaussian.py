@@ -81,12 +81,6 @@ def held_out(noisy: Grid) -> Grid:
     return noisy.take(noisy.profiles.groups("application") == 0)
 
 
-def probes(grid: Grid, *devices: int) -> Reals:
-    measured = np.full(grid.log_time.shape, np.nan)
-    measured[:, list(devices)] = np.exp(grid.log_time[:, list(devices)])
-    return measured
-
-
 def test_intervals_hold_as_told_on_a_new_application(predictor: GaussianPredictor, held_out: Grid) -> None:
     widths = []
     for level, least in ((0.5, 0.35), (0.9, 0.8)):
@@ -97,18 +91,6 @@ def test_intervals_hold_as_told_on_a_new_application(predictor: GaussianPredicto
         assert (forecast.centre < forecast.high).all()
         widths.append(forecast.high / forecast.low)
     assert (widths[0] < widths[1]).all()
-
-
-def test_levels_that_are_no_probabilities_and_probes_that_are_no_times_are_refused(
-    predictor: GaussianPredictor, held_out: Grid
-) -> None:
-    for level in (0.0, 1.0, -1.0, 2.0):
-        with pytest.raises(InputError, match="level: expected a probability between 0 and 1"):
-            predictor.predict(held_out.profiles, level=level)
-    measured = probes(held_out, 1)
-    for measured[0, 1] in (0.0, -1.0, np.inf):
-        with pytest.raises(InputError, match="probes: expected times above 0 s"):
-            predictor.predict(held_out.profiles, probes=measured)
 
 
 def test_too_few_applications_are_refused(noisy: Grid) -> None:

@@ -1,14 +1,22 @@
 """The model of launch times: what it promises of streams, what it refuses, and how it is trained.
 
-Intervals are as wide as errors scatter at the predicted time, and reach most of nearly any application.
+Intervals are as wide as errors scatter at the predicted time, and reach most of nearly any application. Of a
+device that joins it learns, and the others stay as they are.
 """
 
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import crosscast
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
@@ -18,15 +26,16 @@ from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.devices.sheets import sheets_of
 from crosscast.errors import InputError
 from crosscast.prediction.time.correction import kind_number
+from crosscast.prediction.time.counts import work_of
+from crosscast.prediction.time.datasets import launch_tables_of, with_device
 from crosscast.prediction.time.gaussian import fit_spread
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
-from crosscast.prediction.time.launch_times import LaunchModels
+from crosscast.prediction.time.launch_times import DeviceErrors, LaunchModels, doubt_of, in_common
 from crosscast.prediction.time.models import model_named
-from crosscast.prediction.time.terms import joined, terms
+from crosscast.prediction.time.terms import TERMS, joined, terms
 from crosscast.prediction.time.training_times import read_training
-from crosscast.prediction.time.work import work_of
 from support.grids import noisy_grid
-from support.streams import launch_tables, stream
+from support.streams import launch_tables, stream, times_of_streams
 
 GPUS = [device_named(key) for key, row in catalogue().items() if row["type"] == "gpu"]
 LARGE = 1 << 26
@@ -158,6 +167,8 @@ def test_a_probe_far_from_its_forecast_is_doubted_an_absurd_one_refused(model: T
     assert any("the time measured on gtx1080" in each and "98 % interval" in each for each in warnings)
     with pytest.raises(InputError, match=r"probe: gtx1080: expected about .* is it in seconds"):
         model.predict(stream(1 << 20), ["k40c"], probes={"gtx1080": 1e6 * time})
+    with pytest.raises(InputError, match=r"^probes: expected times of shape \(1, \d+\), found \(1, 2\)$"):
+        model.predict(stream(1 << 20), ["k40c"], probes=np.ones((1, 2)))
 
 
 @pytest.mark.parametrize("count", [0, -1, 1000])
@@ -233,10 +244,129 @@ def test_the_default_has_wider_intervals_at_longer_times_where_these_are_less_su
     random = np.random.default_rng(1)
     noise = random.normal(size=GRID.log_time.shape) * np.exp(0.4 * (GRID.log_time - GRID.log_time.mean()))
     grid = replace(GRID, log_time=GRID.log_time + 0.2 * noise)
-    predictor = replace(model_named("combined"), trivial=None).fit_with_residuals(grid, 0)
+    predictor = replace(model_named("combined"), trivial=None).fit(grid, 0, others=False)
     assert predictor.spread is not None
     assert predictor.spread.power > 0.1
     forecast = predictor.predict(grid.profiles)
     width = np.log(forecast.high / forecast.low).mean(axis=1)
     order = np.argsort(forecast.centre.mean(axis=1))
     assert width[order[-10:]].mean() > 1.2 * width[order[:10]].mean()
+
+
+def test_doubt_covers_what_it_promises() -> None:
+    rng = np.random.default_rng(0)
+    shares = np.zeros((4000, len(TERMS)))
+    shares[np.arange(4000), np.where(rng.random(4000) < 0.5, 0, TERMS.index("memory"))] = 1.0
+    sides = (rng.random(4000) < 0.5).astype(int)
+    errors = rng.normal(size=4000) * np.where(shares[:, 0] > 0, 0.5, 0.1) * np.where(sides > 0, 3.0, 1.0)
+    doubt = doubt_of(errors, shares, np.ones(4000), sides, 4000)
+    inside = np.abs(errors) <= doubt.factor(0.9) * doubt.deviation(shares, sides)
+    for of_launch in (True, False):
+        for side in (0, 1):
+            rows = ((shares[:, 0] > 0) == of_launch) & (sides == side)
+            assert inside[rows].mean() == pytest.approx(0.9, abs=0.04)
+    # An interval of one more application is wider, the fewer there are.
+    few = doubt_of(errors, shares, np.ones(4000), sides, 16)
+    assert few.quantile(0.9) == doubt.quantile(0.9)
+    assert few.factor(0.9) == few.quantile(0.9 * 17 / 16) > doubt.factor(0.9)
+    assert few.quantile(0.96) / few.quantile(0.9) == pytest.approx(2.302 / 1.782, rel=1e-3)
+
+
+DEVICES = [
+    Device("ti", vendor="Nvidia", type="gpu", series="Pascal"),
+    Device("x", vendor="Nvidia", type="gpu", series="Pascal"),
+    Device("k", vendor="Nvidia", type="gpu", series="Kepler"),
+    Device("fury", vendor="AMD", type="gpu", series="GCN 3"),
+    Device("knl", vendor="Intel", type="accelerator", series="Knights Landing"),
+    Device("mystery"),
+]
+
+
+TOGETHER = np.array([0.1, 0.2, 0.4, 0.6])
+
+
+def device_errors(known: Sequence[float], shared: float = 1.0) -> DeviceErrors:
+    """Errors of a kernel, of which the first are known."""
+    n = len(DEVICES)
+    errors = np.array([[*known, *[np.nan] * (n - len(known))]])
+    deviation = np.array([[0.5, 0.5, 0.5, 0.5, 1.0, 1.0]])
+    keys = tuple(device.key for device in DEVICES)
+    return DeviceErrors(keys, deviation, np.full((1, n), shared), TOGETHER[in_common(DEVICES)], errors)
+
+
+def test_a_probe_moves_other_devices_by_what_they_have_in_common() -> None:
+    assert in_common(DEVICES)[0].tolist() == [3, 3, 2, 1, 0, 0]
+    assert in_common(DEVICES)[5].tolist() == [0, 0, 0, 0, 1, 1]
+    errors = device_errors([1.0])
+    moved, left = errors.conditioned(np.zeros((1, len(DEVICES))))
+    np.testing.assert_allclose(moved, [[1.0, 0.6, 0.4, 0.2, 0.2, 0.2]])
+    correlation = moved[0, 1:] * 0.5 / errors.deviation[0, 1:]
+    np.testing.assert_allclose(left[0, 1:], errors.deviation[0, 1:] * np.sqrt(1 - correlation**2))
+    # Of what devices do not share, one says nothing of the others.
+    alone, as_before = device_errors([1.0], shared=0.0).conditioned(np.zeros((1, len(DEVICES))))
+    assert alone[0].tolist() == [1.0, 0, 0, 0, 0, 0]
+    np.testing.assert_allclose(as_before[0, 1:], errors.deviation[0, 1:])
+
+
+@given(st.lists(st.floats(-2, 2), max_size=len(DEVICES)), st.floats(0, 1))
+def test_each_probe_leaves_less_doubt_and_is_its_own_forecast(known: list[float], shared: float) -> None:
+    errors = device_errors(known, shared)
+    moved, left = errors.conditioned(np.zeros((1, len(DEVICES))))
+    np.testing.assert_allclose(moved[0, : len(known)], known, atol=1e-9)
+    assert (left <= errors.deviation + 1e-9).all()
+    assert (left[0, : len(known)] < 1e-3).all()
+    # Between a known time and another is the doubt of that one alone.
+    for first, second in itertools.product(range(len(known)), range(len(known), len(DEVICES))):
+        chance = errors.probability_faster(0, DEVICES[first].key, DEVICES[second].key, 0.1)
+        assert chance == pytest.approx(NormalDist().cdf(-0.1 / left[0, second]), abs=1e-6)
+
+
+NEW = replace(device_named("gtx1080ti"), key="here")
+
+
+@pytest.mark.parametrize("slower", [0.8, 1.0, 1.5])
+def test_what_a_device_reaches_is_learned(model: TrainedLaunchTimes, slower: float) -> None:
+    after, held_out = with_device(model, times_of_streams(model, NEW, slower))
+    profile = stream(1 << 24, accesses=3)
+    ratio = after.predict(profile, ["here"]).centre[0, 0] / model.predict(profile, [NEW]).centre[0, 0]
+    assert ratio == pytest.approx(slower, rel=0.15)
+    assert held_out.median_error < 0.2
+    assert held_out.coverage > 0.75
+    # A few applications make it no surer than other devices that were measured.
+    assert (after.predictor.counted.wider >= 1).all()
+    facts = after.card.calibrated
+    assert facts is not None
+    assert (facts.device, facts.applications) == ("here", ("app0", "app1", "app2"))
+
+
+def test_other_devices_stay_as_they_are(model: TrainedLaunchTimes) -> None:
+    after, _ = with_device(model, times_of_streams(model, NEW, 1.5))
+    assert [each.key for each in after.devices] == [*(each.key for each in model.devices), "here"]
+    # Like launches on devices of its kind alone take something of what was measured.
+    profile = stream(1 << 24)
+    for key in ("i7-6700k", "knl"):
+        before, now = (each.predict(profile, [key]).centre[0, 0] for each in (model, after))
+        assert now == pytest.approx(before, rel=0.15)
+
+
+def test_times_that_agree_make_it_surer_than_a_data_sheet(model: TrainedLaunchTimes) -> None:
+    after, _ = with_device(model, times_of_streams(model, NEW, 1.0))
+    profile = stream(1 << 24)
+    width = {
+        name: float(np.log(predicted.high / predicted.low)[0, 0])
+        for name, predicted in (
+            ("sheet", model.predict(profile, [NEW])),
+            ("joined", after.predict(profile, ["here"])),
+        )
+    }
+    assert width["joined"] < width["sheet"]
+
+
+def test_one_application_is_too_few(model: TrainedLaunchTimes) -> None:
+    with pytest.raises(InputError, match="expected times of two applications or more, found app0"):
+        with_device(model, times_of_streams(model, NEW, 1.0, applications=1))
+
+
+def test_a_dataset_whose_profiles_were_not_counted_is_refused() -> None:
+    with pytest.raises(InputError, match="profiles: expected counts by sub-groups"):
+        launch_tables_of(crosscast.bundled_dataset(), NEW)

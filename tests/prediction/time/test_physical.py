@@ -67,12 +67,6 @@ def test_each_quantity_is_worked_out_by_hand() -> None:
     assert limited.ravel().tolist() == [-2.5, 0.0, 2.5]
 
 
-def times(loads: Reals, terms: Reals, modified: Reals | None = None) -> Reals:
-    """Logarithms of times ``(n, d)`` by fitted terms, and what modifiers add to each."""
-    parts: Reals = loads + terms
-    return log_sum(parts if modified is None else parts + modified)[0]
-
-
 def data(log_time: Reals, loads: Reals, groups: list[int]) -> Data:
     n = len(log_time)
     return Data(
@@ -108,11 +102,11 @@ def term_by_term(predictor: PhysicalPredictor, rows: int) -> Reals:
     quantities = quantities_of(profiles_of("xyz", rows, seed=3))
     modifiers = standardized(modifiers_of(quantities), predictor.centre, predictor.scale)
     each = [
-        times(
-            loads(quantities, predictor.gpu, variant.form),
-            terms,
-            np.tensordot(modifiers * strengths, predictor.masks, 1),
-        )
+        log_sum(
+            loads(quantities, predictor.gpu, variant.form)
+            + terms
+            + np.tensordot(modifiers * strengths, predictor.masks, 1)
+        )[0]
         for variant, terms, strengths in zip(VARIANTS, predictor.terms, predictor.strengths, strict=True)
     ]
     mean: Reals = np.mean(each, axis=0)

@@ -170,6 +170,11 @@ def test_a_probe_is_a_time_of_one_kernel_on_a_known_device(model: TrainedTimeMod
     for seconds in (1e-10, 1e7, float("nan")):
         with pytest.raises(InputError, match="probe: host: expected a time from 1e-09 to 1e"):
             model.predict(one(), probes={"host": seconds})
+    for seconds in (0.0, -1.0, np.inf):
+        with pytest.raises(InputError, match=r"^probes: expected times above 0 s, found"):
+            model.predict(one(), probes=np.array([[seconds, *[np.nan] * 3]]))
+    with pytest.raises(InputError, match=r"^level: expected a probability between 0 and 1, found 2$"):
+        model.predict(one(), level=2.0)
     with pytest.raises(InputError, match=r"probe: expected a device that the model knows .*big, bigger"):
         model.predict(one(), probes={"none": 1e-3})
     with pytest.raises(InputError, match="probe: expected one kernel to predict, found 2"):

@@ -14,7 +14,7 @@ from crosscast.data.schema import DEVICES, RECORDS
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
 from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain, impute
-from crosscast.prediction.time.grids import grid_of
+from crosscast.prediction.time.datasets import grid_of
 from crosscast.profile import METRICS, Profile
 from support.examples import examples
 from support.grids import grid_of_times, small_grid, small_profiles

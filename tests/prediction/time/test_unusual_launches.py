@@ -204,13 +204,6 @@ def test_steps_that_wait_for_each_other_take_their_latency(
     assert all(least < each < 5 * most for each in clocks)
 
 
-def test_a_cpu_divides_integers_one_after_another() -> None:
-    threads, clock_hz = 8, 4.0e9
-    found = forecast(of_steps("n / (v + 1)", 1 << 16, 1000), "i7-6700k").centre[0, 0]
-    # A core divides in 6 clocks (Fog, Instruction tables, Skylake), of two threads in turns.
-    assert 6 < found * threads * clock_hz / (1000 << 16) < 24
-
-
 @pytest.mark.parametrize("type_", ["int", "float"])
 def test_atomics_of_local_memory_take_turns_whatever_their_type(type_: str) -> None:
     """All of a work-group's at one address, of which a unit does one a clock."""

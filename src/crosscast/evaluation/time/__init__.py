@@ -23,9 +23,8 @@ TimeFolds = Literal[
 class TimeEvaluationOptions:
     """Options of `crosscast.evaluate` for ``time``."""
 
-    probes: Sequence[int] = (
-        0,
-    )  # Numbers of devices on which a kernel is measured before the others are predicted
+    # Numbers of devices on which a kernel is measured before the others are predicted
+    probes: Sequence[int] = (0,)
     level: float = 0.9  # Probability that the intervals are to hold
 
 

@@ -17,7 +17,7 @@ from crosscast.arrays import Arrays, Flags, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.data.table import distinct, samples_of
 from crosscast.data.views import CELL, of_successful_sessions, run_means
-from crosscast.errors import CrosscastError, InputError, expect_known
+from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.keep import fingerprint
 from crosscast.evaluation.loop import (
     Fold,
@@ -29,12 +29,12 @@ from crosscast.evaluation.loop import (
     rounds_of,
     run_tasks,
 )
-from crosscast.evaluation.time.results import Result, TimeEvaluation
-from crosscast.evaluation.time.scores import TimeOutcome
+from crosscast.evaluation.time.scores import Result, TimeEvaluation, TimeOutcome
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.time.data import Grid
+from crosscast.prediction.time.datasets import grid_of
 from crosscast.prediction.time.forecast import Model, PointModel, Predictor
-from crosscast.prediction.time.grids import grid_of
+from crosscast.prediction.time.gaussian import Gaussian
 
 _NOISE, _ONE_RUN = "noise-floor", "one run of each cell"
 _RUNS = 25
@@ -235,11 +235,11 @@ class _TimeTask(FoldTask[Model, GridFold, Grid]):
     def run(self, data: Grid, queries: Sequence[int]) -> list[Arrays]:
         # Of the test part, the model sees only the profiles and the probes.
         train = data.take(self.fold.kernels.train).on(self.fold.devices.train.tolist())
-        if self.errors is None:
-            predictor = self.model.fit(train, self.seed)
-        else:
+        if isinstance(self.model, Gaussian) and self.errors is not None:
             residuals = self.errors[self.fold.kernels.train]
-            predictor = self.model.fit_with_residuals(train, self.seed, residuals)
+            predictor: Predictor = self.model.fit(train, self.seed, residuals, others=False)
+        else:
+            predictor = self.model.fit(train, self.seed)
         return [self._answer(data, predictor, self.knowns[query]) for query in queries]
 
     def is_valid(self, data: Grid, query: int, arrays: Arrays) -> bool:
@@ -262,16 +262,12 @@ class _TimeTask(FoldTask[Model, GridFold, Grid]):
             probes=probes[:, fold.devices.train] if known.any() else None,
             level=self.level,
         )
-        arrays = {name: getattr(forecast, name) for name in ("centre", "low", "high")}
-        for name, array in arrays.items():
-            # An interval may begin at 0.
-            invalid = ~((array > 0) | ((array == 0) & (name != "centre")))
-            if array.shape != (len(rows), d) or invalid.any():
-                found = f"{array[invalid][0]:g}" if invalid.any() else f"shape {array.shape}"
-                expected = f"times above 0 s of shape {(len(rows), d)} as {name}"
-                raise CrosscastError(f"model {self.label}: expected {expected}, found {found}")
+        # An interval may begin at 0.
         with np.errstate(divide="ignore"):
-            logs = {name: np.log(each).reshape(sets, -1, d) for name, each in arrays.items()}
+            logs = {
+                name: np.log(getattr(forecast, name)).reshape(sets, -1, d)
+                for name in ("centre", "low", "high")
+            }
         return {**logs, "correlation": np.full(d, 1.0) * forecast.correlation}
 
 
@@ -336,7 +332,7 @@ def evaluate_time(
         queries.append((fold, [np.array([np.isin(np.arange(d), one) for one in each]) for each in sets]))
     residuals: dict[str, tuple[Reals, ...]] = {}
     if folds == DEFAULT_FOLDS and len(grid.applications) >= LEAST_APPLICATIONS:
-        shared = {model.name: model.refitted for model in models if model.refitted is not None}
+        shared = {each.name: each.refit or each.point for each in models if isinstance(each, Gaussian)}
         sizes = (len(shared) * comb(len(queries), 2), len(models) * len(queries))
         before, run = rounds_of(run, sizes)
         residuals = _residuals(shared, grid, seed, **before)

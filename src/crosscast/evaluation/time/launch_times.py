@@ -18,6 +18,7 @@ from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import LaunchModels, LaunchTimes, limits
 from crosscast.prediction.time.training_times import (
     TrainingTimes,
+    cells_of_launches,
     fit_launch_times,
     forecasts_of,
     read_training,
@@ -129,15 +130,11 @@ _DEVICES_TO_CHOOSE = 5
 
 def _slowdowns(training: TrainingTimes, outside: Outside, rows: Flags) -> list[float]:
     """Time on the device with the least forecast over the least time, of launches on several devices."""
-    cells: dict[tuple[str, ...], list[int]] = {}
-    for number in np.flatnonzero(rows).tolist():
-        row = training.rows[number]
-        cells.setdefault((row.source, *row.cell), []).append(number)
     slowdowns = []
-    for numbers in cells.values():
-        if len({training.rows[number].device for number in numbers}) >= _DEVICES_TO_CHOOSE:
-            measured = training.times.log_time[numbers]
-            recommended = int(np.argmin(measured + outside.log_error[numbers]))
+    for cells in cells_of_launches(training, rows):
+        if len(cells) >= _DEVICES_TO_CHOOSE:
+            measured = training.times.log_time[cells]
+            recommended = int(np.argmin(measured + outside.log_error[cells]))
             slowdowns.append(float(np.exp(measured[recommended] - measured.min())))
     return slowdowns
 

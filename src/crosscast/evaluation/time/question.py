@@ -21,14 +21,13 @@ from crosscast.evaluation.loop import RunArguments
 from crosscast.evaluation.time import TimeEvaluationOptions, TimeFolds, TimeTrainingOptions
 from crosscast.evaluation.time.evaluation import LEAST_APPLICATIONS, evaluate_time
 from crosscast.evaluation.time.launch_times import LaunchEvaluation, evaluate_launch_times, train_launch_times
-from crosscast.evaluation.time.results import Result, TimeEvaluation
+from crosscast.evaluation.time.scores import Result, TimeEvaluation
 from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges
 from crosscast.prediction.time.card import Effect, Range, TimeCard
 from crosscast.prediction.time.data import Grid, Toolchain
+from crosscast.prediction.time.datasets import grid_of, launch_tables_of
 from crosscast.prediction.time.forecast import PointPredictor
 from crosscast.prediction.time.gaussian import Gaussian, GaussianPredictor
-from crosscast.prediction.time.grids import grid_of
-from crosscast.prediction.time.joining import launch_tables_of
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.models import BASELINES, DEFAULT_MODEL, MODELS, model_named
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import metadata
 from itertools import chain
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from crosscast.arrays import Arrays
+from crosscast.arrays import Arrays, Reals
 from crosscast.data.fields import decode
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.intervals import CAUTIOUS
+from crosscast.prediction.named_models import PLUGINS
 from crosscast.prediction.serialization import register_homes
 from crosscast.prediction.store import StoredModel
 from crosscast.prediction.time.card import (
     MetricRange,
     Probes,
+    Range,
     Suggestion,
     TimeCard,
     TrainedTimes,
@@ -29,12 +33,12 @@ from crosscast.prediction.time.forecast import PointPredictor, TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor, Posterior
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.trained import format_names, of_counts, outside_training
-from crosscast.profile import METRICS
+from crosscast.profile import METRICS, Profile
 from crosscast.units import format_seconds
 
 register_homes(
     {
-        "combined": "crosscast.prediction.time.combined",
+        "combined": "crosscast.prediction.time.models",
         "doubt": "crosscast.prediction.time.launch_times",
         "forest": "crosscast.prediction.time.johnston2018",
         "mean": "crosscast.prediction.time.models",
@@ -114,9 +118,9 @@ class TrainedTimeModel(TrainedTimes[GaussianPredictor]):
         forecast = self.predictor.predict(batch, devices, probes=times, level=level)
         posterior = forecast.errors
         assert isinstance(posterior, Posterior)
-        warnings: list[list[str]] = [[] for _ in range(len(batch))]
+        of_devices = list(self._far_devices(devices))
+        warnings = [list(of_devices) for _ in range(len(batch))]
         sources = [
-            self._far_devices(len(batch), devices),
             self._other_toolchains(batch, posterior),
             self._outside(batch, forecast),
             ((row, text) for row, launches in enumerate(batch.launches) for text in of_counts(launches)),
@@ -133,30 +137,23 @@ class TrainedTimeModel(TrainedTimes[GaussianPredictor]):
         """Devices whose measured times reduce errors most; see `crosscast.prediction.time.card`."""
         return suggest_probes(self.predictor, count, among=among, measured=measured)
 
-    def _far_devices(self, rows: int, devices: Sequence[Device]) -> Iterator[tuple[int, str]]:
+    def _far_devices(self, devices: Sequence[Device]) -> Iterator[str]:
         """Warn of devices far outside of the training's, whose intervals are wider for that."""
         unseen, known = self.predictor.unseen, self.predictor.keys
-        far_numbers: dict[str, Mapping[str, tuple[float, float, float]]] = {}
-        for device in devices:
-            if unseen is not None and device.key not in known:
-                far_numbers[device.key] = unseen.far(device)
-        names = [key for key, numbers in far_numbers.items() if numbers]
-        if not names:
+        new = [device for device in devices if device.key not in known]
+        far = {each.key: numbers for each in new if unseen is not None and (numbers := unseen.far(each))}
+        if not far:
             return
-        ways = {
-            name: max(far_numbers[key].get(name, (0, 0, 0))[2] for key in names)
-            for key in names
-            for name in far_numbers[key]
-        }
-        most = [_WORDS.get(name, name) for name in sorted(ways, key=lambda name: -ways[name])]
-        are, their = ("is", "its interval is") if len(names) == 1 else ("are", "their intervals are")
-        for row in range(rows):
-            yield (
-                row,
-                f"{format_names(names, _MOST_DEVICES)} {are} far outside of the {len(known)} devices that "
-                f"the model was trained on in: {', '.join(most)}; {their} wider for that, and may still be "
-                "too narrow",
-            )
+        ways: dict[str, float] = {}
+        for numbers in far.values():
+            for name, outside in numbers.items():
+                ways[name] = max(ways.get(name, 0.0), outside)
+        most = ", ".join(_WORDS.get(name, name) for name in sorted(ways, key=lambda name: -ways[name]))
+        are, their = ("is", "its interval is") if len(far) == 1 else ("are", "their intervals are")
+        yield (
+            f"{format_names(list(far), _MOST_DEVICES)} {are} far outside of the {len(known)} devices that "
+            f"the model was trained on in: {most}; {their} wider for that, and may still be too narrow"
+        )
 
     def _other_toolchains(self, batch: ProfileBatch, posterior: Posterior) -> Iterator[tuple[int, str]]:
         """Warn of profiles of other toolchains, with the effect of more instructions on the predictions.
@@ -221,8 +218,7 @@ class TrainedTimeModel(TrainedTimes[GaussianPredictor]):
         for row, column in np.argwhere(np.isfinite(posterior.errors)).tolist():
             key, middle = predictor.keys[column], posterior.centre[row, column]
             seconds = float(np.exp(middle + posterior.errors[row, column]))
-            low, high = (float(np.exp(middle + side * halves[row, column])) for side in (-1, 1))
-            if (doubt := doubt_of_probe(key, seconds, low, high, _FAR)) is not None:
+            if doubt := doubt_of_probe(key, seconds, middle, halves[row, column], _FAR):
                 yield row, doubt
 
 
@@ -236,3 +232,99 @@ def open_model(stored: StoredModel) -> TrainedTimeModel | TrainedLaunchTimes:
     if card.model == MODEL:
         return TrainedLaunchTimes(card, stored)
     return TrainedTimeModel(card, stored)
+
+
+@runtime_checkable
+class TimeModel(Protocol):
+    """A model of a package: an entry point is a function without arguments that returns one."""
+
+    @property
+    def about(self) -> str:
+        """One line on what the model predicts."""
+
+    @property
+    def devices(self) -> Sequence[Device]:
+        """The default devices of predictions."""
+
+    def predict(
+        self, profiles: Sequence[Profile], devices: Sequence[Device], level: float
+    ) -> tuple[Reals, Reals, Reals]:
+        """Seconds of each of ``n`` launches on ``d`` devices, of shape ``(n, d)``: medians, and the lower and
+        upper limits of intervals that hold the time with a probability of `level`.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class PluggedTimeModel(TrainedTimes[TimeModel]):
+    """A model of another package, with the interface of Crosscast's models."""
+
+    @classmethod
+    def read(cls, card: TimeCard, stored: StoredModel) -> TimeModel:
+        """Raise InputError: the model is in its package."""
+        raise InputError.of(where=stored.folder, expected="a model of Crosscast", found=card.model)
+
+    def arrays(self) -> Arrays:
+        """Raise InputError: the model's state is in its package."""
+        raise InputError.of(where="model", expected="one that can be kept", found=self.card.model)
+
+    def _predict(
+        self, batch: ProfileBatch, devices: Sequence[Device], probes: Probes | None, level: float
+    ) -> TimeForecast:
+        """Predict times, means over the launches of each kernel."""
+        if probes is not None:
+            raise InputError.of(field="probe", problem=f"the model {self.card.model} takes no measured times")
+        if not batch.launches:
+            raise InputError.of(where="profiles", expected="whole profiles", found="metrics alone")
+        launches = [launch for group in batch.launches for launch in group]
+        answers = self.fitted.predict(launches, devices, level)
+        centre, low, high = self._checked(answers, (len(launches), len(devices)))
+        middle, least, most = map(batch.mean_of_launches, (centre, low, high))
+        keys = tuple(each.key for each in devices)
+        return TimeForecast(batch, keys, middle, least, most, level, warnings=((),) * len(batch))
+
+    def suggest_probes(
+        self, count: int, *, among: Sequence[str] | None = None, measured: Sequence[str] = ()
+    ) -> Suggestion:
+        """Raise InputError: such a model takes no measured times."""
+        raise InputError(f"suggest-probes: the model {self.card.model} takes no measured times")
+
+    def _checked(self, answers: Sequence[Reals], shape: tuple[int, int]) -> list[Reals]:
+        arrays = [np.asarray(each, dtype=np.float64) for each in answers]
+        if [each.shape for each in arrays] != [shape] * 3:
+            shapes = ", ".join(str(each.shape) for each in arrays)
+            raise InputError(
+                f"model {self.card.model}: expected three arrays of shape {shape}, found {shapes}"
+            )
+        centre, low, high = arrays
+        ordered = (low > 0) & (low <= centre) & (centre <= high) & np.isfinite(high)
+        if not ordered.all():
+            raise InputError(
+                f"model {self.card.model}: expected finite seconds above 0, each median between its limits"
+            )
+        return arrays
+
+
+def plugged_model(name: str) -> PluggedTimeModel:
+    """Load a model of another package: its code runs. Raise InputError if it is no model of times."""
+    entry = {each.name: each for each in metadata.entry_points(group=PLUGINS)}[name]
+    package = entry.dist.name if entry.dist else ""
+    try:
+        model = entry.load()()
+    except (ImportError, AttributeError, TypeError) as error:
+        raise InputError(f"model {name}: {entry.value} of {package} cannot be loaded ({error})") from error
+    if not isinstance(model, TimeModel):
+        raise InputError(
+            f"model {name}: expected {entry.value} to return a model with about, devices and predict, "
+            f"found {type(model).__name__}"
+        )
+    card = TimeCard(
+        model=name,
+        seed=0,
+        training={"about": model.about, "package": package},
+        toolchains=(),
+        devices=tuple(model.devices),
+        metrics=(),
+        time_s=Range(0.0, float("inf")),
+        errors={},
+    )
+    return PluggedTimeModel(card, model)

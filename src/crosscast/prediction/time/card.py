@@ -53,27 +53,11 @@ def suggest_probes(
     among: Sequence[str] | None = None,
     measured: Sequence[str] = (),
 ) -> Suggestion:
-    """Choose `count` devices to measure a kernel on, beside those where it is measured.
+    """Choose `count` devices among some to measure a kernel on, beside those where it is measured.
 
     Errors of the model are drawn from their distribution over the devices (the covariance on held-out
-    applications, with large errors that devices of a kind sometimes share). For each set of devices, the
-    remaining absolute errors of log times on the others are averaged.
-
-    Parameters
-    ----------
-    predictor
-        The model; its errors have the same distribution for all kernels.
-    count
-        Number of devices to choose.
-    among
-        Keys of the devices that can be measured; by default all that the model knows.
-    measured
-        Devices on which the kernel is measured.
-
-    Raises
-    ------
-    InputError
-        If fewer devices than `count` + 1 are not measured.
+    applications, with large errors that devices of a kind sometimes share), which is that of all kernels. For
+    each set of devices, the remaining absolute errors of log times on the others are averaged.
     """
     keys = predictor.keys
     candidates = keys if among is None else [key for key in keys if key in set(among)]
@@ -252,7 +236,8 @@ class TrainedTimes(Trained[TimeCard, FittedT]):
             If a device is unknown, the level is no probability, or profiles or probes are not what the model
             takes.
         """
-        batch = ProfileBatch.coerce(profiles)
+        if not isinstance(profiles, ProfileBatch):
+            profiles = ProfileBatch.of([profiles] if isinstance(profiles, Profile) else profiles)
         check_level(level)
         known = {device.key: device for device in self.devices}
         chosen = []
@@ -262,16 +247,27 @@ class TrainedTimes(Trained[TimeCard, FittedT]):
                 raise InputError.of(where="devices", expected=expected, found=repr(device))
             chosen.append(known[device] if isinstance(device, str) else device)
         if isinstance(probes, Mapping):
-            measured = probe_times(self._named_probes(probes, chosen), batch, probes) if probes else None
+            measured = probe_times(self._named_probes(probes, chosen), profiles, probes) if probes else None
         else:
-            measured = None if probes is None else Probes(self.devices, np.asarray(probes))
-        return self._predict(batch, chosen, measured, level)
+            measured = None if probes is None else self._all_probes(np.asarray(probes), len(profiles))
+        return self._predict(profiles, chosen, measured, level)
 
     @abstractmethod
     def _predict(
         self, batch: ProfileBatch, devices: Sequence[Device], probes: Probes | None, level: float
     ) -> TimeForecast:
         """Predict times; by default, probes are of all devices that the model knows."""
+
+    def _all_probes(self, seconds: Reals, kernels: int) -> Probes:
+        """Measured times of all kernels on the devices that the model knows."""
+        shape = (kernels, len(self.devices))
+        if seconds.shape != shape:
+            raise InputError.of(where="probes", expected=f"times of shape {shape}", found=seconds.shape)
+        invalid = np.isfinite(seconds) & (seconds <= 0) | np.isinf(seconds)
+        if invalid.any():
+            found = f"{seconds[invalid][0]:g}"
+            raise InputError.of(where="probes", expected="times above 0 s", found=found)
+        return Probes(self.devices, seconds)
 
     def _named_probes(self, names: Iterable[str], devices: Sequence[Device]) -> Mapping[str, Device]:
         """Devices whose measured times say something, by name: those that the model knows."""
@@ -304,14 +300,12 @@ def probe_times(devices: Mapping[str, Device], batch: ProfileBatch, probes: Mapp
     return Probes(tuple(devices.values()), times)
 
 
-def doubt_of_probe(key: str, seconds: float, low: float, high: float, level: float) -> str | None:
-    """Sentence on a measured time outside of a wide interval of the forecast without it.
+def doubt_of_probe(key: str, seconds: float, log_time: float, half: float, level: float) -> str | None:
+    """Sentence on a measured time outside of a wide interval about the logarithm that was predicted.
 
-    Raises
-    ------
-    ImplausibleError
-        If it is so far outside that another unit or kernel is likely.
+    Raise ImplausibleError if it is so far outside that another unit or kernel is likely.
     """
+    low, high = float(np.exp(log_time - half)), float(np.exp(log_time + half))
     beyond = max(low / seconds, seconds / high)
     interval = f"{format_seconds(low)} to {format_seconds(high)}"
     if beyond > _ABSURD:

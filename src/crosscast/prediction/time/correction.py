@@ -19,7 +19,7 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.device import Device
 from crosscast.prediction.serialization import Array, Stored
-from crosscast.prediction.time.efficiencies import has_own_rates
+from crosscast.prediction.time.terms import has_own_rates
 from crosscast.prediction.time.work import TRAITS
 
 _SHARED = np.array([[1.0, 0.3, 0.3, 0.0], [0.3, 1.0, 0.6, 0.0], [0.3, 0.6, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
@@ -107,13 +107,10 @@ class Correction(Stored, kind="correction"):
             of_kinds.append((launches, np.add.reduceat(amounts * weights[known], first), explained))
         return of_kinds
 
-    @cached_property
-    def _squares(self) -> Reals:
-        return np.asarray((self.traits**2).sum(axis=1))
-
     def distances(self, traits: Reals) -> Reals:
         """Distances ``(m, n)`` of launches of some traits, ``(m, len(TRAITS))``, from the known ones."""
-        squares = (traits**2).sum(axis=1)[:, None] + self._squares - 2 * traits @ self.traits.T
+        known = self.traits
+        squares = (traits**2).sum(axis=1)[:, None] + (known**2).sum(axis=1) - 2 * traits @ known.T
         distances: Reals = np.sqrt(np.maximum(squares, 0.0))
         return distances
 
@@ -168,25 +165,12 @@ def fit_correction(
     errors: Reals,
     template: Correction | None = None,
 ) -> Correction:
-    """Fit a correction to errors of cells ``(c,)``.
+    """Fit a correction to errors ``(c,)``, measured less predicted logarithms, of the cells of some launches.
 
-    Each application contributes a limited number of launches, spread in their order, so that none outweighs
-    the others. Variance and noise maximize the likelihood of the errors, or are those of `template`.
-
-    Parameters
-    ----------
-    traits
-        Of each cell's launch, ``(c, len(TRAITS))``.
-    names
-        Application, kernel and size of each cell.
-    kinds
-        Numbers of the kinds of devices, ``(c,)``.
-    memory
-        Share of memory in the predicted times, ``(c,)``.
-    errors
-        Measured less predicted logarithms, ``(c,)``.
-    template
-        A correction whose range, variance and noise to take.
+    Traits ``(c, len(TRAITS))`` and names (application, kernel, size) are of the launches, kinds of the
+    devices, and the share of memory of the predicted times. Each application contributes a limited number of
+    launches, spread in their order, so that none outweighs the others. Range, variance and noise are those of
+    the template, or the latter two maximize the likelihood of the errors.
     """
     chosen = _spread(names)
     number = {name: k for k, name in enumerate(chosen)}

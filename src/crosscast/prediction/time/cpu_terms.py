@@ -11,8 +11,7 @@ import numpy as np
 from crosscast.arrays import Flags, Reals
 from crosscast.devices.launch_work import EXP64_COST, EXP_COST
 from crosscast.devices.sheets import Sheets
-from crosscast.prediction.time.occupancy import Occupancy, bytes_behind
-from crosscast.prediction.time.work import Work
+from crosscast.prediction.time.work import Occupancy, Work, bytes_behind
 
 _BARRIER_CLOCKS = 30.0
 _ALONE = 2.0  # Instructions of a thread that has a core to itself, over those of one of two
@@ -44,21 +43,18 @@ def cpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
     sole_thread = np.where(2 * work.groups > sheets.units, 1.0, _ALONE)
     lanes = _lanes(work, sheets)
     slots = busy_rate * lanes * sole_thread
-    caches = (
-        (sheets.l1, 1.0),
-        (sheets.own_cache, 1.0),
-        (sheets.last_cache, 1.0),
-        (sheets.last_cache, on.together),
-    )
-    behind = bytes_behind(work, *caches)
+    of_one = [(size, 1.0) for size in (sheets.l1, sheets.own_cache, sheets.last_cache)]
+    behind = bytes_behind(work, *of_one, (sheets.last_cache, on.together))
     of_thread = np.minimum(behind, sectors)
+    issued = work.operations + work.products * sheets.product  # All but reals and divisions
     return {
         "launch": sheets.launch_s,
         "start": sheets.start_s,
         "arithmetic": _real(work, sheets) / slots,
-        "issue": _issued(work, sheets) / (slots * _other_issue(lanes))
-        + _one_by_one(work, sheets) / busy_rate,
-        "l2": _cached(of_thread, sheets) / busy_rate,
+        "issue": issued / (slots * _other_issue(lanes)) + _one_by_one(work, sheets) / busy_rate,
+        # Prefetchers fill the second cache while the first is filled from it.
+        "l2": np.maximum(of_thread[0] / sheets.own_cache_rate, of_thread[1] / sheets.last_cache_rate)
+        / busy_rate,
         "memory": _streamed(np.maximum(of_thread[3], work.distinct), work, sheets),
         "scattered": _scattered(work, sheets, behind) * sheets.units / on.busy,
         "latency": on.waves * _straight_clocks(work, on) / sheets.clock
@@ -83,12 +79,6 @@ def _real(work: Work, sheets: Sheets) -> Reals:
     return summed
 
 
-def _issued(work: Work, sheets: Sheets) -> Reals:
-    """All other instructions but divisions, ``(n, d)``."""
-    issued: Reals = work.operations + work.products * sheets.product
-    return issued
-
-
 def _straight_clocks(work: Work, on: Occupancy) -> Reals:
     """Clocks of the dependence chain of a work-item without loops, and of barriers, ``(n, d)``.
 
@@ -108,16 +98,6 @@ def _streamed(moved: Reals, work: Work, sheets: Sheets) -> Reals:
     stored = np.minimum(work.written, moved)
     written = stored - _ONCE * np.minimum(work.updated, stored)
     return (moved - stored) / sheets.reading + written / sheets.writing
-
-
-def _cached(behind: Reals, sheets: Sheets) -> Reals:
-    """Clocks for the bytes that miss a thread's first cache, or for those that miss its second, ``(n, d)``.
-
-    Prefetchers fill the second cache while the first is filled from it.
-    """
-    own, last = behind[0] / sheets.own_cache_rate, behind[1] / sheets.last_cache_rate
-    clocks: Reals = np.maximum(own, last)
-    return clocks
 
 
 def _locked(work: Work, sheets: Sheets, missed: Reals) -> Reals:

@@ -65,9 +65,8 @@ class ProfileBatch:
     # `(n,)` Launches of each in the run of its metrics; by default one
     invocations: Integers = field(default_factory=lambda: np.ones(0, dtype=np.int64))
     toolchains: tuple[tuple[Toolchain, ...], ...] = ()  # Of each profile; empty where not known
-    launches: tuple[
-        tuple[Profile, ...], ...
-    ] = ()  # Profiles of each kernel's launches; empty where only metrics are known
+    # Profiles of each kernel's launches; empty where only metrics are known
+    launches: tuple[tuple[Profile, ...], ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.application)
@@ -76,14 +75,12 @@ class ProfileBatch:
         lengths = {"kernels": len(self.kernel), "sizes": len(self.size), "invocations": len(self.invocations)}
         for name, length in lengths.items():
             if length != n:
-                raise InputError.of(
-                    where="profiles", field=name, expected=f"{n}, one a profile", found=length
-                )
-        if self.metrics.shape != (n, len(METRICS)):
+                expected = f"{n}, one a profile"
+                raise InputError.of(where="profiles", field=name, expected=expected, found=length)
+        shape = self.metrics.shape
+        if shape != (n, len(METRICS)):
             expected = f"shape ({n}, {len(METRICS)})"
-            raise InputError.of(
-                where="profiles", field="metrics", expected=expected, found=self.metrics.shape
-            )
+            raise InputError.of(where="profiles", field="metrics", expected=expected, found=shape)
 
     @classmethod
     def of(cls, profiles: Iterable[Profile], *, invocations: int | None = None) -> ProfileBatch:
@@ -111,13 +108,6 @@ class ProfileBatch:
         toolchain_rows = tuple(tuple(sorted(row)) for row in toolchains)
         launch_rows = tuple(map(tuple, launches.values()))
         return cls(applications, kernels, sizes, np.stack(means), counts, toolchain_rows, launch_rows)
-
-    @classmethod
-    def coerce(cls, profiles: Profile | Iterable[Profile] | ProfileBatch) -> ProfileBatch:
-        """Return profiles as a batch: one, several, or already a batch."""
-        if isinstance(profiles, ProfileBatch):
-            return profiles
-        return cls.of([profiles] if isinstance(profiles, Profile) else profiles)
 
     def mean_of_launches(self, values: Reals) -> Reals:
         """Means over the launches of each kernel, of values with a row for each launch in their order."""

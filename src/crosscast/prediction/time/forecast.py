@@ -46,10 +46,6 @@ class PointPredictor(Protocol):
 class Predictor(Protocol):
     """A fitted model that predicts with intervals."""
 
-    @property
-    def devices(self) -> tuple[Device, ...]:
-        """The devices that it was fitted on."""
-
     def predict(
         self,
         profiles: ProfileBatch,
@@ -60,24 +56,12 @@ class Predictor(Protocol):
     ) -> TimeForecast:
         """Predict times; `probes` are seconds of shape ``(n, d)``, NaN where not measured.
 
-        Devices are known ones, which are the default, and descriptions of others.
+        Devices are those that it was fitted on, which are the default, and descriptions of others.
         """
 
 
 PointModel = Estimator[PointPredictor]
-
-
-class Model(Estimator[Predictor], Protocol):
-    """A way to predict times with intervals."""
-
-    @property
-    def refitted(self) -> PointModel | None:
-        """The point model that is fitted again for out-of-fold residuals; ``None`` if there is none."""
-        return None
-
-    def fit_with_residuals(self, grid: Grid, seed: int, residuals: Reals) -> Predictor:
-        """Fit with known out-of-fold residuals ``(n, d)`` of `refitted`."""
-        return self.fit(grid, seed)
+Model = Estimator[Predictor]
 
 
 _MOST_NAMED = 4
@@ -179,10 +163,8 @@ class TimeForecast(Tabular):
         terms = self.terms.copy()
         terms[..., LAUNCH] = 0.0
         terms /= np.maximum(terms.sum(axis=-1, keepdims=True), 1e-15)
-        forecast = replace(
-            self, centre=self.centre * remaining, low=self.low * remaining, high=self.high * remaining
-        )
-        return replace(forecast, terms=terms)
+        times = {name: getattr(self, name) * remaining for name in ("centre", "low", "high")}
+        return replace(self, **times, terms=terms)
 
     @cached_property
     def recommended(self) -> tuple[Recommendation, ...]:
@@ -190,13 +172,13 @@ class TimeForecast(Tabular):
         return tuple(map(self._recommend, range(len(self.centre))))
 
     def _recommend(self, row: int) -> Recommendation:
-        order = np.argsort(self.centre[row], kind="stable")[:2]
-        best, *others = (self.devices[column] for column in order.tolist())
+        first, *others = np.argsort(self.centre[row], kind="stable")[:2].tolist()
         if not others:
-            return Recommendation(best)
-        first, second = order.tolist()
+            return Recommendation(self.devices[first])
+        (second,) = others
         factor = float(self.centre[row, second] / self.centre[row, first])
-        return Recommendation(best, others[0], factor, self.probability_faster(row, first, second))
+        faster = self.probability_faster(row, first, second)
+        return Recommendation(self.devices[first], self.devices[second], factor, faster)
 
     def probability_faster(self, row: int, first: int, second: int) -> float | None:
         """Probability that a kernel takes less time on the second of two devices, if the model knows."""
@@ -218,6 +200,8 @@ class TimeForecast(Tabular):
         return TERMS[most], float(saved[most])
 
     def _spent(self, row: int, column: int) -> dict[str, object]:
+        if self.terms is None:
+            return {}
         term, share = self.most_saved(row, column)
         most_saved = {"term": term, "share": round(share, 4)}
         return {"terms": self.term_shares(row, column), "most_saved": most_saved}
@@ -282,15 +266,13 @@ class TimeForecast(Tabular):
         columns = {"recorded_s": unknown} | self.plain_columns()
         cells = rows_of(columns)
         names = ("device", "time_s", "low_s", "high_s", "rank", "measured", "recorded_s")
-        d = len(self.devices)
+        names_of, d = self.profiles.names, len(self.devices)
         kernels: list[dict[str, object]] = []
-        for row, ((application, kernel, size), recommended) in enumerate(
-            zip(self.profiles.names, self.recommended, strict=True)
-        ):
+        for row, recommended in enumerate(self.recommended):
+            application, kernel, size = names_of[row]
             best = asdict(recommended)
             device, following = best.pop("device"), best.pop("runner_up")
             of_kernel = cells[row * d : (row + 1) * d]
-            shares = [{} if self.terms is None else self._spent(row, column) for column in range(d)]
             kernels.append(
                 {
                     "application": application or None,
@@ -299,8 +281,8 @@ class TimeForecast(Tabular):
                     "invocations": int(self.profiles.invocations[row]),
                     "level": self.level,
                     "devices": [
-                        {name: cell[name] for name in names} | share
-                        for cell, share in zip(of_kernel, shares, strict=True)
+                        {name: cell[name] for name in names} | self._spent(row, column)
+                        for column, cell in enumerate(of_kernel)
                     ],
                     "recommended": device,
                     "nearest": asdict(self.nearest[row]) if self.nearest else None,

@@ -8,7 +8,7 @@ point model on applications that were held out of its fit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from statistics import NormalDist
@@ -23,13 +23,12 @@ from crosscast.prediction.intervals import (
     CAUTIOUS,
     CAUTIOUS_OF_MOST_GROUPS,
     LEVELS,
-    check_level,
     correlation_within,
     factor_at,
 )
 from crosscast.prediction.serialization import NOT_STORED, Array, Stored
 from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, device_groups
-from crosscast.prediction.time.forecast import Model, PointModel, PointPredictor, TimeForecast
+from crosscast.prediction.time.forecast import PointModel, PointPredictor, TimeForecast
 from crosscast.prediction.time.unseen import UnseenDevices, enough_devices, fit_unseen
 from crosscast.prediction.trained import single_threaded
 from crosscast.profile import METRICS
@@ -283,21 +282,12 @@ class GaussianPredictor(Stored):
         level: float = 0.9,
     ) -> TimeForecast:
         """Predict times; see `Predictor.predict`."""
-        check_level(level)
         chosen = self.devices if devices is None else devices
         new = [device for device in chosen if device.key not in self.keys]
         keys = (*self.keys, *(device.key for device in new))
         indices = [keys.index(device.key) for device in chosen]
-        shape = (len(profiles), len(self.keys))
-        measured = np.full(shape, np.nan)
-        if probes is not None:
-            if probes.shape != shape:
-                raise InputError.of(where="probes", expected=f"times of shape {shape}", found=probes.shape)
-            invalid = np.isfinite(probes) & (probes <= 0) | np.isinf(probes)
-            if invalid.any():
-                found = f"{probes[invalid][0]:g}"
-                raise InputError.of(where="probes", expected="times above 0 s", found=found)
-            measured = np.log(probes)
+        none = np.full((len(profiles), len(self.keys)), np.nan)
+        measured = none if probes is None else np.log(probes)
         centre, known = self.point.log_time(profiles), np.isfinite(measured)
         errors = measured - centre
         mean, sd = self.scatter.moments(errors, np.eye(len(self.keys)))
@@ -357,7 +347,7 @@ class GaussianPredictor(Stored):
 
 
 @dataclass(frozen=True)
-class Gaussian(Model):
+class Gaussian:
     """A point model with intervals and probes."""
 
     point: PointModel
@@ -374,31 +364,32 @@ class Gaussian(Model):
         """Name of the point model."""
         return self.point.name
 
-    @property
-    def refitted(self) -> PointModel:
-        """The point model that is fitted for out-of-fold residuals."""
-        return self.refit or self.point
+    def fit(
+        self, grid: Grid, seed: int, residuals: Reals | None = None, *, others: bool = True
+    ) -> GaussianPredictor:
+        """Fit the point model without each application in turn, if not told its residuals, and to all.
 
-    def fit(self, grid: Grid, seed: int, residuals: Reals | None = None) -> GaussianPredictor:
-        """Fit the point model without each application in turn, if not told its residuals, and to all."""
-        with single_threaded():
-            unseen = fit_unseen(grid, seed) if enough_devices(grid) else None
-        return replace(self.fit_with_residuals(grid, seed, residuals), unseen=unseen)
-
-    def fit_with_residuals(self, grid: Grid, seed: int, residuals: Reals | None = None) -> GaussianPredictor:
-        """Fit to predict devices of the grid alone."""
+        Without `others` only devices of the grid are predicted.
+        """
         # Synchronizing BLAS threads takes longer than these small matrices do.
         with single_threaded():
-            errors = out_of_fold_residuals(self.refitted, grid, seed) if residuals is None else residuals
-            point = self.point.fit(grid, seed)
+            if residuals is None:
+                residuals = out_of_fold_residuals(self.refit or self.point, grid, seed)
+            point, errors = self.point, residuals
             if self.trivial is not None:
                 trivial_errors = out_of_fold_residuals(self.trivial, grid, seed)
                 if not _is_better(errors, trivial_errors, grid):
-                    point, errors = self.trivial.fit(grid, seed), trivial_errors
+                    point, errors = self.trivial, trivial_errors
             quantiles, spread = _quantiles(errors, grid, seed, adaptive=self.adaptive)
-            within = correlation_within(errors, grid.profiles.groups("run"))
-            parts = (point, covariance_of(errors, grid), quantiles, None, spread, within)
-            return GaussianPredictor(grid.devices, *parts)
+            return GaussianPredictor(
+                grid.devices,
+                point.fit(grid, seed),
+                covariance_of(errors, grid),
+                quantiles,
+                fit_unseen(grid, seed) if others and enough_devices(grid) else None,
+                spread,
+                correlation_within(errors, grid.profiles.groups("run")),
+            )
 
 
 def _is_better(errors: Reals, others: Reals, grid: Grid) -> bool:

@@ -9,8 +9,7 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.devices.launch_work import OF_INVARIANT, SPECIAL_COST
 from crosscast.devices.sheets import Sheets
-from crosscast.prediction.time.occupancy import Occupancy, bytes_behind
-from crosscast.prediction.time.work import EVEN_CHANNELS, IRREGULAR, Work
+from crosscast.prediction.time.work import EVEN_CHANNELS, IRREGULAR, Occupancy, Work, bytes_behind
 
 # Of a load of local memory, beyond those of an addition, where sub-groups have 64 work-items, as AMD's, or 32
 _WIDE_LOCAL_CLOCKS, _LOCAL_CLOCKS = 60.0, 25.0

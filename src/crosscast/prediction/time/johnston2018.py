@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -134,45 +134,27 @@ def draw_trees(rows: Rows, trees: int, *, tried: int, seed: int) -> Iterator[Dra
             field="forest", expected="at least one tree and one feature", found=f"{trees} and {tried}"
         )
     features, n = rows.features.astype(np.float32), len(rows.response)
-    tried = min(tried, features.shape[1])
+    cells, p = features.shape
+    tried = min(tried, p)
+    # Probability that none of the features tried varies, by how many of all vary; 1 where none does.
+    probability_in_vain = np.array([comb(p - k, tried) / comb(p, tried) for k in range(p + 1)])
     for number in range(trees):
         rng = np.random.default_rng([seed, number])
         times = np.bincount(rng.integers(0, n, n), minlength=n)
-        seeded = DecisionTreeRegressor(max_features=tried, random_state=int(rng.integers(_LARGEST_SEED)))
-        yield _grown(seeded, rows, features, times, tried, rng)
-
-
-def _grown(
-    grown: Any,
-    rows: Rows,
-    features: npt.NDArray[np.float32],
-    times: Integers,
-    tried: int,
-    rng: np.random.Generator,
-) -> Drawn:
-    weight = np.bincount(rows.cell, times, minlength=len(features))
-    total = np.bincount(rows.cell, times * rows.response, minlength=len(features))
-    occupied = np.flatnonzero(weight)
-    grown.fit(
-        features[occupied],
-        total[occupied] / weight[occupied],
-        sample_weight=weight[occupied],
-        check_input=False,
-    )
-    nodes = grown.tree_
-    leaf, value, size = (
-        nodes.apply(features),
-        nodes.value[:, 0, 0].copy(),
-        nodes.weighted_n_node_samples.copy(),
-    )
-    names = (nodes.feature, nodes.children_left, nodes.children_right, nodes.compute_node_depths())
-    feature, left, right, depth = (each.astype(np.int64) for each in names)
-    vary = _varying(features[occupied], leaf[occupied], left, right, depth)
-    # Probability that none of the features tried varies, by how many of all vary; 1 where none does.
-    p = features.shape[1]
-    probability_in_vain = np.array([comb(p - k, tried) / comb(p, tried) for k in range(p + 1)])
-    in_vain = rng.random(len(left)) < probability_in_vain[vary]
-    return Drawn(Tree(feature, nodes.threshold.copy(), left, right, value, size, in_vain, depth), times, leaf)
+        grown = DecisionTreeRegressor(max_features=tried, random_state=int(rng.integers(_LARGEST_SEED)))
+        weight = np.bincount(rows.cell, times, minlength=cells)
+        total = np.bincount(rows.cell, times * rows.response, minlength=cells)
+        drawn = np.flatnonzero(weight)
+        weight, total = weight[drawn], total[drawn]
+        grown.fit(features[drawn], total / weight, sample_weight=weight, check_input=False)
+        nodes, leaf = grown.tree_, grown.tree_.apply(features)
+        value, size = nodes.value[:, 0, 0].copy(), nodes.weighted_n_node_samples.copy()
+        names = (nodes.feature, nodes.children_left, nodes.children_right, nodes.compute_node_depths())
+        feature, left, right, depth = (each.astype(np.int64) for each in names)
+        vary = _varying(features[drawn], leaf[drawn], left, right, depth)
+        in_vain = rng.random(len(left)) < probability_in_vain[vary]
+        tree = Tree(feature, nodes.threshold.copy(), left, right, value, size, in_vain, depth)
+        yield Drawn(tree, times, leaf)
 
 
 def _varying(

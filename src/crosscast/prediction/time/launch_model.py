@@ -19,6 +19,7 @@ from crosscast.errors import InputError
 from crosscast.prediction.intervals import CONFORMAL
 from crosscast.prediction.store import StoredModel
 from crosscast.prediction.time.card import Probes, Suggestion, TimeCard, TrainedTimes, doubt_of_probe
+from crosscast.prediction.time.counts import work_of
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import Assumed, NearestLaunch, TimeForecast
 from crosscast.prediction.time.launch_times import (
@@ -32,7 +33,7 @@ from crosscast.prediction.time.launch_times import (
     shared_part,
     side_of,
 )
-from crosscast.prediction.time.work import Work, work_of
+from crosscast.prediction.time.work import Work
 from crosscast.prediction.trained import format_names, of_counts
 from crosscast.profile import Profile, compiler_options
 from crosscast.units import format_quantity
@@ -169,13 +170,9 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         of_models = {kind: self.predictor.of(kind).on(on.devices) for kind in set(counted)}
         of_all = self._of_kernels(batch, work, counted, of_models)
         asked = slice(len(on.keys))
-        estimates = of_all._replace(
-            seconds=of_all.seconds[:, asked],
-            shares=of_all.shares[:, asked],
-            deviation=of_all.deviation[:, asked],
-            least=of_all.least[:, asked],
-            most=of_all.most[:, asked],
-        )
+        *of_devices, nearest, similarity = of_all
+        asked_of = [each[:, asked] for each in of_devices]
+        estimates = LaunchEstimates._make([*asked_of, nearest, similarity])
         assumed = []
         if on.lacking:
             # Of log times, by their origin: the device, or a number that it lacks.
@@ -220,9 +217,8 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         """Warn of measured times of a kernel far from its forecasts ``(d,)`` without them."""
         half = self.predictor.of(counted).doubt.factor(_WIDE) * errors.deviation[0]
         for column in np.flatnonzero(np.isfinite(times)).tolist():
-            seconds = float(times[column])
-            low, high = (float(np.exp(log_time + side * half)[column]) for side in (-1, 1))
-            if (doubt := doubt_of_probe(errors.devices[column], seconds, low, high, _WIDE)) is not None:
+            key, seconds = errors.devices[column], float(times[column])
+            if doubt := doubt_of_probe(key, seconds, log_time[column], half[column], _WIDE):
                 yield doubt
 
     def suggest_probes(

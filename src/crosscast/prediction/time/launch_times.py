@@ -22,13 +22,16 @@ from crosscast.errors import InputError
 from crosscast.prediction.intervals import factor_at
 from crosscast.prediction.serialization import Array, Stored
 from crosscast.prediction.time.correction import Correction, kind_number
-from crosscast.prediction.time.efficiencies import (
+from crosscast.prediction.time.terms import (
+    MEMORY,
+    TERMS,
     Efficiencies,
     has_new_drivers,
     has_own_rates,
+    joined,
     measured_terms,
+    terms,
 )
-from crosscast.prediction.time.terms import MEMORY, TERMS, joined, terms
 from crosscast.prediction.time.work import Work
 
 KINDS = ("launch", "start", "rates", "memory", "latency")
@@ -149,9 +152,8 @@ class Doubt(Stored, kind="doubt"):
     """Distribution of the errors of log times."""
 
     deviations: Annotated[Reals, Array(f"{SIDES} {len(KINDS)}", above=0)]  # Of times of a single kind
-    quantiles: Annotated[
-        Reals, Array(str(len(_LEVELS)), low=0, rising=True)
-    ]  # Of absolute errors over deviations
+    # Of absolute errors over deviations
+    quantiles: Annotated[Reals, Array(str(len(_LEVELS)), low=0, rising=True)]
     applications: Annotated[float, Array(low=1)]  # Number of which these are the errors
 
     def deviation(self, shares: Reals, sides: Integers) -> Reals:
@@ -348,13 +350,7 @@ class LaunchModels(Stored, kind="launch-models"):
     estimated: LaunchTimes | None  # `None` if it was not fitted
 
     def of(self, counted: bool) -> LaunchTimes:
-        """The model for profiles with or without counts by sub-groups.
-
-        Raises
-        ------
-        InputError
-            If there is no model of metrics alone.
-        """
+        """The model for profiles with counts by sub-groups, or without; InputError if there is none."""
         if counted:
             return self.counted
         if self.estimated is None:

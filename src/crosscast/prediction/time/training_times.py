@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +19,8 @@ from crosscast.devices.catalogue import device_named
 from crosscast.devices.sheets import sheets_of
 from crosscast.errors import InputError
 from crosscast.prediction.time.correction import Correction, fit_correction, kind_number
+from crosscast.prediction.time.counts import work_of
 from crosscast.prediction.time.data import Toolchain
-from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, weights_of
 from crosscast.prediction.time.launch_times import (
     DRAWN,
     IN_COMMON,
@@ -36,8 +37,16 @@ from crosscast.prediction.time.launch_times import (
     shared_part,
     side_of,
 )
-from crosscast.prediction.time.terms import MEMORY, by_device, terms
-from crosscast.prediction.time.work import work_of
+from crosscast.prediction.time.terms import (
+    MEMORY,
+    Efficiencies,
+    Times,
+    by_device,
+    fit,
+    log_times,
+    terms,
+    weights_of,
+)
 
 _BY_HOST = ("host", "clFinish")
 _DEVICE_FOLDS, _LAUNCH_FOLDS = 6, 5
@@ -45,10 +54,8 @@ _IS_NEAR, _NEAREST = 0.5, 0.3
 _MOST_TOGETHER = 0.95
 _ITERATIONS = 2
 _LEAST_SHARE = 0.5  # Of the physical lower limit, which data sheets give to a few percent
-_LONGEST, _LONGEST_USUAL = (
-    3000.0,
-    100.0,
-)  # Measured over unfitted time: of one, and the median of a source on a device
+# Measured over unfitted time: of one, and the median of a source on a device
+_LONGEST, _LONGEST_USUAL = 3000.0, 100.0
 
 
 _FURTHER_LAUNCH = 0.3
@@ -104,13 +111,8 @@ class TrainingTimes:
 def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) -> TrainingTimes:
     """Read the training data of a model from tables, or from the tables of a folder.
 
-    Without `counted` the work is estimated from the metrics of the profiles alone.
-
-    Raises
-    ------
-    InputError
-        As `crosscast.data.times.read_launch_tables`, or if times are of an unknown device, or cannot be
-        seconds.
+    Without `counted` the work is estimated from the metrics of the profiles alone. Raise InputError as
+    `crosscast.data.times.read_launch_tables`, or if times are of an unknown device, or cannot be seconds.
     """
     if not isinstance(tables, LaunchTables):
         tables = read_launch_tables(tables)
@@ -248,10 +250,10 @@ def _as(template: Correction) -> Fit:
     return fit_to
 
 
-def device_folds(keys: AnyArray) -> AnyArray:
-    """Fold of each cell by its device: devices in a few groups, by their order."""
-    order = {key: number % _DEVICE_FOLDS for number, key in enumerate(sorted(set(keys.tolist())))}
-    return np.array([order[key] for key in keys.tolist()])
+def _folds(keys: Sequence[Any], count: int) -> Integers:
+    """Fold of each cell by a key, of which all in their order are dealt to so many folds."""
+    fold = {key: number % count for number, key in enumerate(sorted(set(keys)))}
+    return np.array([fold[key] for key in keys])
 
 
 def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> LaunchTimes:
@@ -269,7 +271,9 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
     # The next application is one more of those on its kind of device.
     kinds = training.kinds
     number = max(len(set(applications[sound & (kinds == kind)].tolist())) for kind in np.unique(kinds))
-    near_known = _held_out_launches(training, correction)
+    # Their kernels have other launches in the training.
+    launches = _folds([row.cell for row in training.rows], _LAUNCH_FOLDS)
+    near_known = held_out(training, launches, _as(correction))
     # Alternate between deviations far from all measured launches, and their ratio near one.
     near = np.ones(SIDES)
     for _ in range(_ITERATIONS):
@@ -317,12 +321,6 @@ def widening(
     return float(np.interp(share, below, ratio[chosen])) / (doubt.factor if few else doubt.quantile)(0.9)
 
 
-def _held_out_launches(training: TrainingTimes, correction: Correction) -> tuple[Reals, Reals, Reals]:
-    """As `held_out`, for folds of launches whose kernels have other launches in the training."""
-    number = {cell: k % _LAUNCH_FOLDS for k, cell in enumerate(sorted({row.cell for row in training.rows}))}
-    return held_out(training, np.array([number[row.cell] for row in training.rows]), _as(correction))
-
-
 def _near(training: TrainingTimes, near_known: tuple[Reals, Reals, Reals], doubt: Doubt) -> Reals:
     """Deviation of times of launches near known ones, over that far from all, by side."""
     errors, shares, explained = near_known
@@ -334,7 +332,8 @@ def _near(training: TrainingTimes, near_known: tuple[Reals, Reals, Reals], doubt
 
 def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near: Reals) -> Reals:
     """Deviations by kind on devices of each side that were not measured."""
-    errors, shares, explained = held_out(training, device_folds(training.labels("device")), _as(correction))
+    devices = _folds(training.labels("device").tolist(), _DEVICE_FOLDS)
+    errors, shares, explained = held_out(training, devices, _as(correction))
     narrower = narrowed(explained, near[training.sides])
     sound = np.isfinite(errors) & ~training.noted
     weights = equal_weights(training.labels("application"))

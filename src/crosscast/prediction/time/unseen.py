@@ -56,9 +56,8 @@ class Descriptors(Stored):
     device_types: Annotated[tuple[str, ...], Array("d")]  # Empty where not known
     device_vendors: Annotated[tuple[str, ...], Array("d")]
     device_series: Annotated[tuple[str, ...], Array("d")]
-    device_numbers: Annotated[
-        tuple[str, ...], Array("k", among=SPEED_NUMBERS)
-    ]  # That at least one device has
+    # That at least one device has
+    device_numbers: Annotated[tuple[str, ...], Array("k", among=SPEED_NUMBERS)]
     # Their logarithms. Where a device lacks a number, the mean over the devices of its type and vendor that
     # have it, or else of its type, or else of all
     device_logs: Annotated[Reals, Array("d k")]
@@ -86,8 +85,7 @@ class Descriptors(Stored):
 
     def ranges(self) -> dict[str, tuple[float, float]]:
         """Least and greatest of each number."""
-        logs = self.device_logs
-        ends = np.exp(np.stack([logs.min(axis=0), logs.max(axis=0)], axis=1)).tolist()
+        ends = np.exp([self.device_logs.min(axis=0), self.device_logs.max(axis=0)]).T.tolist()
         return {name: (low, high) for name, (low, high) in zip(self.device_numbers, ends, strict=True)}
 
     def pairs(self, known: int) -> Pairs:
@@ -172,14 +170,8 @@ def fit_similarity(pairs: Pairs, log_time: Reals, kernels: Reals, seed: int) -> 
 
 def _all_weights(ways: Reals, pairs: Pairs) -> Reals:
     """Weights for each device (second axis) of the others (third axis), of shape ``(m, d, d)``."""
-    differences = [
-        1 - pairs.types,
-        1 - pairs.vendors,
-        1 - pairs.series,
-        np.sqrt(pairs.squares),
-        pairs.squares,
-    ]
-    logs = -np.tensordot(ways[:, :5], np.stack(differences), 1)
+    others = [1 - pairs.types, 1 - pairs.vendors, 1 - pairs.series]
+    logs = -np.tensordot(ways[:, :5], np.stack([*others, np.sqrt(pairs.squares), pairs.squares]), 1)
     logs[:, np.arange(len(pairs)), np.arange(len(pairs))] = -np.inf
     weights = np.exp(logs - logs.max(axis=2, keepdims=True))
     shares: Reals = weights / weights.sum(axis=2, keepdims=True)
@@ -316,21 +308,18 @@ class UnseenDevices(Stored):
         """
         pairs = self.descriptors.joined(device).pairs(len(self.descriptors.device_types))
         transfer = Transfer.of(self.similarity, self.kriging, pairs)
-        most = max((outside for *_, outside in self.far(device).values()), default=_FAR)
+        most = max(self.far(device).values(), default=_FAR)
         return replace(transfer, sd=float(np.hypot(transfer.sd, _FAR_SD * np.log(most / _FAR))))
 
-    def far(self, device: Device) -> dict[str, tuple[float, float, float]]:
-        """Numbers of a device that are more than `_FAR` times outside of those of the known devices.
-
-        With each the least and the greatest known, and the factor by which it is below or above.
-        """
+    def far(self, device: Device) -> dict[str, float]:
+        """Factors by which numbers of a device are outside of those of the known ones, if above `_FAR`."""
         far_numbers = {}
         for name, (low, high) in self.descriptors.ranges().items():
             value = device.numbers.get(name, 0.0)
             outside = max(low / value, value / high) if 0 < value < np.inf else 0.0
             # Ranges are stored as logarithms, which do not round-trip to the last digit.
             if outside > _FAR * (1 + 1e-9):
-                far_numbers[name] = (low, high, outside)
+                far_numbers[name] = outside
         return far_numbers
 
     def factor(self, level: float) -> float:
