@@ -46,7 +46,6 @@ from support.tables import (
     titanx,
     write_example,
     write_rows,
-    write_source,
     write_table,
 )
 
@@ -326,7 +325,7 @@ def test_a_wrong_counter_is_named(tmp_path: Path, changed: dict[str, Any], found
 
 def test_the_files_of_r_and_first_invocations_alone_are_refused_with_what_they_lack(tmp_path: Path) -> None:
     first = [row for row in default_features() if row["invocation"] == 0]
-    write_source(tmp_path / "first", features=first)
+    write_table(write_example("aiwc2018", tmp_path / "first") / "features_all_invocations.parquet", first)
     told = refusal(import_source, "aiwc2018", tmp_path / "first")
     assert "expected all invocations of each kernel, found 0 alone" in told
     for name in ("full_dat.Rda", "featdata.Rda"):

@@ -42,17 +42,18 @@ SURFACES = made_surfaces(noise=0.01)
 
 
 def path(
-    method: Method,
+    chooser: Method | FittedMethod,
     surfaces: data.Surfaces,
     cap: float,
     row: int = 0,
     budget: int = 99,
     samples: tuple[int, ...] = (0,),
+    available: Flags | None = None,
 ) -> list[int]:
-    """All configurations that a policy takes with a budget."""
-    decisions = method.fit(surfaces, samples).decide(
-        surfaces.observed(row, samples), cap, surfaces.known[row], budget
-    )
+    """All configurations that a method takes with a budget; it is fitted to all kernels if it is not yet."""
+    policy = chooser.fit(surfaces, samples) if isinstance(chooser, Method) else chooser
+    taken = surfaces.known[row] if available is None else available
+    decisions = policy.decide(surfaces.observed(row, samples), cap, taken, budget)
     return rollout(decisions, lambda number: surfaces.observed(row, (number,)), budget)
 
 
@@ -84,12 +85,8 @@ def test_the_limiter_ends_at_the_lowest_and_one_of_a_knob_leaves_the_others() ->
 
 
 def test_names_are_without_units() -> None:
-    for knob, name in {
-        "cpu_cap_w": "cpu",
-        "power_limit_w": "power_limit",
-        "cores": "cores",
-        "_w": "_w",
-    }.items():
+    names = {"cpu_cap_w": "cpu", "power_limit_w": "power_limit", "cores": "cores", "_w": "_w"}
+    for knob, name in names.items():
         space = data.ConfigurationSpace(tuple(Configuration("node", {knob: value}) for value in (1, 2)))
         assert [method.name for method in knob_methods(space)] == [f"{name}+fl"]
 
@@ -213,18 +210,15 @@ def predictor() -> ProcessPredictor:
 
 @pytest.fixture(scope="module")
 def policy(predictor: ProcessPredictor) -> FittedMethod:
-    return policy_of(ClosedLoopSearch(), predictor)
-
-
-def policy_of(method: Method, predictor: ProcessPredictor) -> FittedMethod:
-    return method.fit(SIX, SAMPLES, 0, predictor)
+    return ClosedLoopSearch().fit(SIX, SAMPLES, 0, predictor)
 
 
 @pytest.mark.parametrize("words", [{}, {"tolerance": 0.02}, {"confidence": 0.95}])
 def test_the_open_loop_takes_what_is_selected_by_the_forecast_or_the_least_bad(
     predictor: ProcessPredictor, words: dict[str, float]
 ) -> None:
-    opened = policy_of(SelectedModel(ProcessModel(), "model", **words), predictor)  # type: ignore[arg-type]
+    method = SelectedModel(ProcessModel(), "model", **words)  # type: ignore[arg-type]
+    opened = method.fit(SIX, SAMPLES, 0, predictor)
     observed = SIX.observed(2, SAMPLES)
     forecast = predictor.forecast(observed)
     for cap in np.linspace(130, 380, 40).tolist():
@@ -238,12 +232,6 @@ def test_the_open_loop_takes_what_is_selected_by_the_forecast_or_the_least_bad(
     assert forecast.power.centre[number] == forecast.power.centre.min()
 
 
-def followed(policy: FittedMethod, row: int, cap: float, budget: int, available: Flags = ALL) -> list[int]:
-    """All that it takes."""
-    decisions = policy.decide(SIX.observed(row, SAMPLES), cap, available, budget)
-    return rollout(decisions, lambda number: SIX.observed(row, (number,)), budget)
-
-
 BUDGETS = st.integers(0, 8)
 CAPS = st.floats(130, 380)
 
@@ -255,7 +243,7 @@ def test_it_keeps_to_its_budget_and_ends_at_the_best_that_it_measured_of_what_ma
 ) -> None:
     available = ALL.copy()
     available[list(without)] = False
-    numbers = followed(policy, row, cap, budget, available)
+    numbers = path(policy, SIX, cap, row, budget, SAMPLES, available)
     assert len(numbers) - 1 <= budget
     assert available[numbers].all()
     if len(numbers) - 1 == budget:
@@ -271,7 +259,7 @@ def test_beyond_all_powers_it_ends_where_the_power_is_least_or_as_fast_as_any(
     policy: FittedMethod, cap: float, surface: Reals
 ) -> None:
     for row in ROWS:
-        number = followed(policy, row, cap, 8)[-1]
+        number = path(policy, SIX, cap, row, 8, SAMPLES)[-1]
         # But for the noise of runs.
         assert surface[row, number] < 1.03 * surface[row].min()
 
@@ -309,9 +297,18 @@ def test_of_what_is_certain_the_best_within_the_cap_is_taken_and_kept(
 
 @pytest.mark.parametrize(("objective", "place"), list(zip(OBJECTIVES, (0, 2, 1, 2), strict=True)))
 def test_each_objective_is_searched_for(objective: Objective, place: int) -> None:
+    # Energies of 100, 60 and 50 joules; 100, 90 and 125 joules times seconds.
     known = forecast([1.0, 1.5, 2.5], [100.0, 40.0, 20.0])
     three = np.ones(3, np.bool_)
     assert next_number(known, 200.0, three, current=None, runs_left=2, objective=objective) == place
+    assert select(known, 200.0, objective=objective) == place
+
+
+def test_a_risk_is_taken_only_with_a_change_left_to_leave_it() -> None:
+    # One is known to keep to 100 W; the other is faster, and likelier than not to keep to it.
+    two = forecast([1.0, 0.7], [90.0, 98.0], [True, False], 0.05)
+    both = np.ones(2, np.bool_)
+    assert [next_number(two, 100.0, both, current=None, runs_left=left) for left in (1, 2)] == [0, 1]
 
 
 @given(seed=st.integers(0, 10_000))

@@ -17,6 +17,7 @@ from crosscast.decide.samples import (
     _RIDGE,
     Aggregate,
     SettingColumns,
+    _error,
     read_samples,
     two_samples,
     write_template,
@@ -26,7 +27,7 @@ from crosscast.measure.regions.history import History, RegionKey, RegionRun
 from crosscast.prediction.configuration import ConfigurationSpace, KernelAt, Surfaces
 from support.csv_tables import write_samples
 from support.models import chooser_card
-from support.refusals import refusals
+from support.refusals import refusal, refusals
 from support.surfaces import made_surfaces
 
 
@@ -59,7 +60,9 @@ BOTH = SettingColumns(
 
 
 def test_settings_lead_to_their_configuration_however_numbers_are_written() -> None:
-    for columns in (NODE, BOTH):
+    # Of one that lacks a knob, its cell is empty.
+    lacking = ConfigurationSpace((NODE.space.configurations[0], Configuration("node", {"cap_w": 60})))
+    for columns in (NODE, BOTH, SettingColumns(lacking)):
         for number in range(len(columns.space)):
             assert columns.number(columns.cells(number), "x") == number
     assert [NODE.number({"cap_w": cap}, "x") for cap in ("6e1", "60.0", "80.50000001", 80.5)] == [0, 0, 1, 1]
@@ -159,6 +162,7 @@ def test_every_pair_is_considered() -> None:
 
     pairs = [pair for pair in combinations(corners, 2) if numbers[pair[0]] != numbers[pair[1]]]
     assert two_samples(surfaces) == min(pairs, key=error)
+    assert [_error(surfaces, pair) for pair in pairs[::5]] == pytest.approx(list(map(error, pairs[::5])))
 
 
 CARD = chooser_card()
@@ -181,11 +185,8 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "runs.csv"
 
 
-def refusal(path: Path) -> str:
-    with pytest.raises(InputError) as caught:
-        read_samples(path, CARD)
-    text = str(caught.value)
-    assert "\n" not in text
+def refusal_of(path: Path) -> str:
+    text = refusal(read_samples, path, CARD)
     assert text.startswith(str(path))
     return text
 
@@ -238,7 +239,7 @@ def test_several_kernels_are_told_apart(path: Path) -> None:
     found = read_samples(written(path, *rows), CARD)
     assert [each.name for each in found.kernels] == ["cfd/flux big", "cfd/step big"]
     assert found.kernels[0].names == ("cfd/flux big", "flux", "cfd")
-    assert "cfd/step big: expected a run at node: cpu cap 60 W" in refusal(written(path, *rows[:3]))
+    assert "cfd/step big: expected a run at node: cpu cap 60 W" in refusal_of(written(path, *rows[:3]))
 
 
 def test_unknown_columns_and_missing_powers_are_noted_once(path: Path) -> None:
@@ -255,23 +256,26 @@ def test_unknown_columns_and_missing_powers_are_noted_once(path: Path) -> None:
 RUN = {"time_s": 1.0, "power_w": 90.0}
 
 
-@refusals("lines reason")
-def test_a_bad_line_is_refused(path: Path, lines: list[dict[str, Any]], reason: str) -> None:
-    found = refusal(written(path, *lines))
+@refusals("first second reason")
+def test_a_bad_line_is_refused(
+    path: Path, first: dict[str, Any], second: dict[str, Any], reason: str
+) -> None:
+    """What is changed of two sound lines."""
+    found = refusal_of(written(path, HIGH | RUN | first, LOW | RUN | second))
     assert all(part in found for part in reason.split(" .* "))
 
 
 @refusals("content reason")
 def test_what_is_no_table_of_runs_is_refused(path: Path, content: str, reason: str) -> None:
     path.write_bytes(content.encode("latin-1"))
-    assert reason in refusal(path)
+    assert reason in refusal_of(path)
 
 
 def test_a_file_that_is_absent_or_too_large_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "cannot read the samples (No such file or directory)" in refusal(path)
+    assert "cannot read the samples (No such file or directory)" in refusal_of(path)
     written(path, {**HIGH, **RUN}, {**LOW, **RUN})
     monkeypatch.setattr("crosscast.decide.samples._MOST_BYTES", 20)
-    assert "expected a file of at most 0 MiB, found a larger one" in refusal(path)
+    assert "expected a file of at most 0 MiB, found a larger one" in refusal_of(path)
     for template, reason in (
         (path.with_name("no") / "runs.csv", "cannot write the template"),
         (Path(), "expected a file to write the template to, found a folder"),
@@ -286,7 +290,7 @@ def test_the_template_has_a_row_for_each_sample_and_is_read_when_filled_in(path:
     head, *lines = path.read_text().splitlines()
     assert head == "device,cpu_cap_w,gpu_cap_w,time_s,power_w,cpu_w,gpu_w,stalls"
     assert lines == ["node,100,250,,,,,", "node,60,100,,,,,"]
-    assert "line 2: time_s: expected seconds above 0, found nothing" in refusal(path)
+    assert "line 2: time_s: expected seconds above 0, found nothing" in refusal_of(path)
     path.write_text("\n".join([head, *(line.rstrip(",") + ",2,150,60,90,0.5" for line in lines)]))
     found = read_samples(path, CARD)
     assert found.notes == ()

@@ -21,8 +21,9 @@ pytest.importorskip("uvicorn")
 from crosscast.service.server import Tokens, unix_socket
 from support.commands import Command, Output
 from support.corun_models import constant
+from support.processes import wait_until
 from support.refusals import refusal, refusals
-from support.service import ask, post, running, until
+from support.service import ask, post, running
 from support.slurm import free_ports
 
 SERVE = Command.of("serve --model opencl-mixes --profiles bundled-corun")
@@ -46,7 +47,7 @@ def test_its_socket_is_for_owner_and_group_and_goes_with_it(place: Path, tmp_pat
         # A model that is replaced is read again, while it answers.
         constant(tmp_path / "mixes", 1.5)
         service.send_signal(signal.SIGHUP)
-        until(lambda: b'"refused":{}' in ask(place, b"GET /health HTTP/1.0\r\n\r\n"))
+        wait_until(lambda: b'"refused":{}' in ask(place, b"GET /health HTTP/1.0\r\n\r\n"))
         with ThreadPoolExecutor(4) as threads:
             answers = [threads.submit(ask, place, post("/v1/colocate", ASKED)) for _ in range(80)]
             for _ in range(3):
@@ -91,10 +92,10 @@ def test_over_tcp_it_wants_a_token_of_the_file(tmp_path: Path) -> None:
         tokens.write_text("short\n")
         service.send_signal(signal.SIGHUP)
         health = f"GET /health HTTP/1.0\r\n{good}\r\n\r\n".encode()
-        until(lambda: b"tokens of at least 16 characters" in ask(place, health))
+        wait_until(lambda: b"tokens of at least 16 characters" in ask(place, health))
         tokens.write_text("another-token-that-is-new\n")
         service.send_signal(signal.SIGHUP)
-        until(lambda: ask(place, post("/v1/colocate", ASKED, good)).startswith(b"HTTP/1.1 401"))
+        wait_until(lambda: ask(place, post("/v1/colocate", ASKED, good)).startswith(b"HTTP/1.1 401"))
 
 
 @pytest.mark.system

@@ -111,12 +111,10 @@ class Wanderer(Method):
     start: int = 0
     stride: int = 1
     name: str = "wanderer"
-    uses_budget: bool = False
-    baseline: bool = False
     confidence: float | None = None
 
     def _policy(self, surfaces: Surfaces, samples: Sequence[int], predictor: Predictor) -> FittedMethod:
-        return FittedMethod(self.decide, self.uses_budget)
+        return FittedMethod(self.decide, uses_budget=False)
 
     def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
         there = np.flatnonzero(available).tolist()

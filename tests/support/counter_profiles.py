@@ -142,16 +142,10 @@ def old_database(
     for process in range(processes):
         for thread in range(threads):
             factor = 1 + process + thread
-            body = b"".join(
-                struct.pack(
-                    ">d",
-                    factor
-                    * (inclusive if "(I)" in name else exclusive)[node]
-                    * (2e6 / 3 if "TIME" in name else 100),
-                )
-                for node in range(5)
-                for name in metrics
-            )
+            shares = [inclusive if "(I)" in name else exclusive for name in metrics]
+            units = [2e6 / 3 if "TIME" in name else 100 for name in metrics]
+            values = [factor * s[node] * u for node in range(5) for s, u in zip(shares, units, strict=True)]
+            body = struct.pack(f">{len(values)}d", *values)
             head = b"HPCPROF-metricdb__00.10b" + struct.pack(">ii", 5, len(metrics))
             path = folder / f"app-{process:06d}-{thread:03d}-a8c00170-77-0.metric-db"
             path.write_bytes(head + body)

@@ -9,7 +9,6 @@ from crosscast.data.dataset import Dataset
 from crosscast.profile import METRICS
 from support import tables
 
-RUNS = 3
 APPLICATIONS = ("bfs", "crc", "fft", "lud")
 
 
@@ -36,8 +35,8 @@ def made_dataset(
             for place, device in enumerate(devices):
                 cell = {**problem, "device": device, "configuration": "{}", "repeat": 0}
                 there = [each for each in kernels if (each, device) not in without]
-                sessions.append({**cell, "kernels": list(kernels), "runs": RUNS, "loop_s": 1.0})
-                for run in range(RUNS):
+                sessions.append({**cell, "kernels": list(kernels), "runs": 3, "loop_s": 1.0})
+                for run in range(3):
                     for kernel in there:
                         log_time = work[list(kernels).index(kernel)] - 0.2 * place + rng.normal(0, 0.3)
                         row = {"kernel": kernel, "run": run, "invocations": 1}

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 
@@ -61,44 +62,17 @@ def interesting(base: str) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
     with np.errstate(over="ignore"):
         if base in INTEGERS:
             low, high = limits(base)
-            powers = [
-                s * ((1 << k) + d)
-                for k in (7, 8, 11, 12, 15, 24, 25, 31, 53, 54, 63)
-                for d in (-1, 0, 1)
-                for s in (1, -1)
-            ]
-            edges = [
-                v
-                for v in (low, high, low + 1, high - 1, 0, 1, 65504, 65519, 65520, 2049, 2051, *powers)
-                if low <= v <= high
-            ]
-            return np.concatenate(
-                [np.array(edges, dtype), rng.integers(low, high, 96 - len(edges), dtype, endpoint=True)]
-            )
+            powers = product((7, 8, 11, 12, 15, 24, 25, 31, 53, 54, 63), (-1, 0, 1), (1, -1))
+            edges = [low, high, low + 1, high - 1, 0, 1, 65504, 65519, 65520, 2049, 2051]
+            edges += [sign * ((1 << bits) + off) for bits, off, sign in powers]
+            inside = np.array([each for each in edges if low <= each <= high], dtype)
+            more = rng.integers(low, high, 96 - len(inside), dtype, endpoint=True)
+            return np.concatenate([inside, more])
         info = np.finfo(dtype)
         ends = [float(1 << k) for k in (7, 8, 15, 16, 31, 32, 63)]
-        positive = np.array(
-            [
-                0,
-                0.5,
-                1.5,
-                2.5,
-                0.3,
-                65504,
-                65519.998,
-                65520,
-                2**-25,
-                1.5 * 2**-24,
-                info.max,
-                np.inf,
-                info.smallest_normal,
-                info.smallest_subnormal,
-                1 + 2**-11,
-                1 + 2**-24,
-                *ends,
-            ],
-            dtype,
-        )
+        ties = [0, 0.5, 1.5, 2.5, 0.3, 65504, 65519.998, 65520, 2**-25, 1.5 * 2**-24]
+        limits_ = [info.max, np.inf, info.smallest_normal, info.smallest_subnormal]
+        positive = np.array([*ties, *limits_, 1 + 2**-11, 1 + 2**-24, *ends], dtype)
         below = np.nextafter(positive[-len(ends) :], dtype(0))
         signed = np.concatenate([positive, -positive, below, -below, np.array([np.nan], dtype)])
         return np.concatenate([signed, rng.uniform(-300, 300, 96 - len(signed)).astype(dtype)])

@@ -58,15 +58,10 @@ def profiles_of(applications: Sequence[str], kernels: int, seed: int = 0) -> Pro
     )
 
 
-def grid_with(profiles: ProfileBatch, log_time: Reals) -> Grid:
+def grid_with(profiles: ProfileBatch, log_time: Reals, devices: Sequence[Device] = DEVICES) -> Grid:
     """A grid with these times, each measured ten times."""
-    return Grid(
-        profiles,
-        DEVICES[: log_time.shape[1]],
-        log_time,
-        np.full(log_time.shape, 0.02),
-        np.full(log_time.shape, 10),
-    )
+    known = tuple(devices[: log_time.shape[1]])
+    return Grid(profiles, known, log_time, np.full(log_time.shape, 0.02), np.full(log_time.shape, 10))
 
 
 def law(profiles: ProfileBatch) -> Reals:
@@ -110,9 +105,7 @@ _DEFAULTS = {
 
 def small_profiles(n: int, columns: Mapping[str, Reals]) -> ProfileBatch:
     """Profiles of `n` kernels with plausible metrics; named ones get the given columns."""
-    metrics = np.ones((n, len(METRICS)))
-    for place, each in enumerate(METRICS):
-        metrics[:, place] = columns.get(each.name, np.full(n, _DEFAULTS.get(each.name, 2.0)))
+    metrics = np.stack([columns.get(name, np.full(n, _DEFAULTS.get(name, 2.0))) for name in NAMES], axis=1)
     names = tuple(f"app{row % 4}" for row in range(n))
     return ProfileBatch(names, tuple(f"k{row}" for row in range(n)), ("tiny",) * n, metrics)
 
@@ -216,7 +209,4 @@ def kin_times(devices: list[Device], rows: int) -> Reals:
 def kin_grid() -> Grid:
     """All of them."""
     devices, profiles = kin_devices(), profiles_of("abcdef", 6)
-    log_time = kin_times(devices, len(profiles))
-    return Grid(
-        profiles, tuple(devices), log_time, np.full(log_time.shape, 0.02), np.full(log_time.shape, 10)
-    )
+    return grid_with(profiles, kin_times(devices, len(profiles)), devices)

@@ -26,6 +26,7 @@ def made_up(*, noise: float = 0.05, scale: dict[str, float] | None = None) -> Da
         for size, work in SIZES.items():
             instructions = work * (10_000 + 3_000 * place)
             cell = {"application": application, "kernel": kernel, "size": size}
+            published = {"operand_sum": 2.0 * instructions, "granularity": 0.5 / work}
             for invocation in range(2):
                 profiles.append(
                     {
@@ -36,9 +37,7 @@ def made_up(*, noise: float = 0.05, scale: dict[str, float] | None = None) -> Da
                         "work_items": 32 * work,
                         "granularity": 1 / (32 * work),
                         "global_memory_address_entropy": 3.0 + place + work / 64,
-                        "program": {
-                            "published": {"operand_sum": 2.0 * instructions, "granularity": 0.5 / work}
-                        },
+                        "program": {"published": published},
                     }
                 )
             for device, speed in SPEEDS.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -66,18 +67,16 @@ class MadeCrew:
                 co_runners.append(CoRunnerRun(work.runs, failure=self.failing[names[number]]))
                 continue
             runs = work.runs or 4
-            factor = 1.0
-            for other in (*names[:number], *names[number + 1 :]):
-                factor *= self.presses.get(other, 1.0)
+            others = (*names[:number], *names[number + 1 :])
+            factor = math.prod(self.presses.get(other, 1.0) for other in others)
             job_s = self._run_s(work.subject) * runs * factor
             counted = {name: runs * count for name, count in self.counters.get(names[number], {}).items()}
             co_runners.append(CoRunnerRun(runs, [0.9 * job_s, 1.1 * job_s], 1.5 * job_s, counted, 1000))
         if any(member.failure for member in co_runners):
             return MixRun(tuple(co_runners))
         longest = max(member.times_s[1] for member in co_runners)
-        return MixRun(
-            tuple(co_runners), [longest] * 3, 0.75, {n: w * len(works) for n, w in self.powers_w.items()}
-        )
+        powers_w = {name: watts * len(works) for name, watts in self.powers_w.items()}
+        return MixRun(tuple(co_runners), [longest] * 3, 0.75, powers_w)
 
     def _run_s(self, subject: Subject) -> float:
         byte_s = self.times_s[name_of(subject)]

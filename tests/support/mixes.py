@@ -66,14 +66,8 @@ def true_slowdowns(mix: tuple[IsolatedRun, ...]) -> list[float]:
 
 def make_mix(isolated_runs: tuple[IsolatedRun, ...], *, repeat: int = 0, power: bool = True) -> MeasuredMix:
     """A mix as it would be measured."""
-    slow = true_slowdowns(isolated_runs)
-    members = tuple(
-        Member(isolated_run, slowdown) for isolated_run, slowdown in zip(isolated_runs, slow, strict=True)
-    )
-    times = [
-        (isolated_run.time_s or 0.0) * slowdown
-        for isolated_run, slowdown in zip(isolated_runs, slow, strict=True)
-    ]
+    members = tuple(map(Member, isolated_runs, true_slowdowns(isolated_runs)))
+    times = [(each.isolated_run.time_s or 0.0) * (each.slowdown or 0.0) for each in members]
     watts = 20 + 40 * min(1.0, sum(each.features["utilisation"] for each in isolated_runs))
     name = " + ".join(each.name for each in isolated_runs)
     return MeasuredMix(
@@ -109,10 +103,8 @@ def other_time(seconds: float) -> float:
 def counted(isolated_run: IsolatedRun) -> IsolatedRun:
     """An application with some of the published features."""
     random = np.random.default_rng([7, *isolated_run.name.encode()])
-    told = {
-        name: float(random.random())
-        for name in ("mix_mem", "mix_alu", "mix_sse", "llc_miss", "l1_miss", "ipc")
-    }
+    names = ("mix_mem", "mix_alu", "mix_sse", "llc_miss", "l1_miss", "ipc")
+    told = {name: float(random.random()) for name in names}
     return replace(isolated_run, features={"utilisation": isolated_run.features["utilisation"], **told})
 
 
@@ -179,32 +171,22 @@ def studied() -> CoRunStudy:
 
 def dataset_of(co_runs: CoRuns, failed: int | None = None) -> Dataset:
     """A dataset of these runs alone and mixes, one of which may have failed."""
+    told = ("application", "size", "device", "time_s", "power_w", "memory_bytes", "features")
     isolated_runs = [
-        rows.isolated_run(
-            each.application,
-            size=each.size,
-            device=each.device,
-            time_s=each.time_s,
-            power_w=each.power_w,
-            memory_bytes=each.memory_bytes,
-            features=dict(each.features),
-        )
-        for each in co_runs.isolated_runs
+        rows.isolated_run(**{name: getattr(each, name) for name in told}) for each in co_runs.isolated_runs
     ]
     mixes = []
     for place, mix in enumerate(co_runs.mixes):
-        told: rows.Row = {"mix_time_s": mix.time_s, "power_w": mix.power_w}
         for position, member in enumerate(mix.members):
-            measured = {**told, "slowdown": member.slowdown}
+            measured: rows.Row = {"mix_time_s": mix.time_s, "power_w": mix.power_w}
+            measured |= {"slowdown": member.slowdown}
             if place == failed:
                 measured = {**dict.fromkeys(measured), "failure": "killed"}
             one = member.isolated_run
             at = {"position": position, "application": one.application, "size": one.size}
             mixes += rows.mix(None, name=mix.name, device=mix.device, **at, **measured)
-    devices = [
-        rows.device(key, memory_bytes=1 << 34)
-        for key in dict.fromkeys(each.device for each in co_runs.isolated_runs)
-    ]
+    keys = dict.fromkeys(each.device for each in co_runs.isolated_runs)
+    devices = [rows.device(key, memory_bytes=1 << 34) for key in keys]
     return rows.dataset(devices=devices, isolated_runs=isolated_runs, mixes=mixes)
 
 

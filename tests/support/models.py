@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -97,13 +97,8 @@ def fitted() -> tuple[Grid, GaussianPredictor, TimeCard]:
         metrics=metric_ranges(point, known.profiles),
         time_s=Range(float(times.min()), float(times.max())),
         toolchains=(TOOLCHAIN,),
-        training={
-            "dataset": "made up",
-            "cells": 192,
-            "kernels_at_a_size": 48,
-            "kernels": 48,
-            "applications": 6,
-        },
+        training={"dataset": "made up", "cells": 192}
+        | {"kernels_at_a_size": 48, "kernels": 48, "applications": 6},
         errors={"level": 0.9, "results": [_result(0, 0.31), _result(1, 0.12)]},
     )
     return known, predictor, card
@@ -229,21 +224,17 @@ class MeanModel(Model):
 
 @dataclass(frozen=True)
 class Oracle(Model):
-    """Answers with the times of a grid that it was given beforehand, as no honest model can."""
+    """Answers with the times of a grid that it was given beforehand, as no honest model can.
+
+    It finds a kernel by its first metric.
+    """
 
     grid: Grid
     name: str = "oracle"
+    devices: tuple[Device, ...] = ()
 
-    def fit(self, grid: Grid, seed: int) -> OraclePredictor:
-        return OraclePredictor(self.grid, grid.devices)
-
-
-@dataclass(frozen=True)
-class OraclePredictor:
-    """Finds a kernel by its first metric."""
-
-    grid: Grid
-    devices: tuple[Device, ...]
+    def fit(self, grid: Grid, seed: int) -> Oracle:
+        return replace(self, devices=grid.devices)
 
     def predict(
         self,
@@ -254,9 +245,9 @@ class OraclePredictor:
         level: float = 0.9,
     ) -> TimeForecast:
         keys = keys_of(devices, self.devices)
-        places = {device.key: place for place, device in enumerate(self.grid.devices)}
+        columns = [[device.key for device in self.grid.devices].index(key) for key in keys]
         rows = profiles.metrics[:, 0].astype(int)
-        centre = np.exp(self.grid.log_time[rows][:, [places[key] for key in keys]])
+        centre = np.exp(self.grid.log_time[rows][:, columns])
         return TimeForecast(profiles, keys, centre, centre / 1.01, centre * 1.01, level)
 
 

@@ -37,24 +37,17 @@ def slowdowns(isolated_runs: tuple[IsolatedRun, ...]) -> list[float]:
     return [1 + sum(misses) - own / 2 for own in misses]
 
 
-def mix_of(
-    isolated_runs: tuple[IsolatedRun, ...], *, time: bool = True, slowed: bool = True, power: bool = True
-) -> MeasuredMix:
+def mix_of(runs: tuple[IsolatedRun, ...], *, time: bool, slowed: bool, power: bool) -> MeasuredMix:
     """A mix that follows the law."""
-    told = slowdowns(isolated_runs)
-    time_s = mix_time(
-        [each.time_s or 0.0 for each in isolated_runs],
-        lambda left: slowdowns(tuple(isolated_runs[place] for place in left)),
-    )
+    told: list[float | None] = [*slowdowns(runs)] if slowed else [None] * len(runs)
+    alone_s = [each.time_s or 0.0 for each in runs]
+    time_s = mix_time(alone_s, lambda left: slowdowns(tuple(runs[place] for place in left)))
     return MeasuredMix(
-        "+".join(each.application for each in isolated_runs),
+        "+".join(each.application for each in runs),
         "gpu",
-        tuple(
-            Member(isolated_run, each if slowed else None)
-            for isolated_run, each in zip(isolated_runs, told, strict=True)
-        ),
+        tuple(map(Member, runs, told)),
         time_s=time_s if time else None,
-        power_w=sum(each.power_w or 0.0 for each in isolated_runs) if power else None,
+        power_w=sum(each.power_w or 0.0 for each in runs) if power else None,
     )
 
 
@@ -80,8 +73,8 @@ def made_co_runs(
 
 def featureless(co_runs: CoRuns) -> CoRuns:
     """The same as where only names, times and slowdowns were published."""
-    isolated_runs = {
-        each.application: replace(each, features={}, power_w=None) for each in co_runs.isolated_runs
-    }
-    found = with_members(co_runs, isolated_runs)
+    runs = co_runs.isolated_runs
+    found = with_members(
+        co_runs, {each.application: replace(each, features={}, power_w=None) for each in runs}
+    )
     return replace(found, mixes=tuple(replace(mix, power_w=None) for mix in found.mixes))

@@ -227,6 +227,10 @@ class _Writer:
         self.c.append("  " * self.depth + c)
         self.py.append("  " * self.depth + py)
 
+    def python(self, text: str, deeper: int = 0) -> None:
+        """A line of Python alone."""
+        self.py.append("  " * (self.depth + deeper) + text)
+
     def fresh(self) -> str:
         self.branches += 1
         return f"'b{self.branches}'"
@@ -257,19 +261,21 @@ class _Writer:
     _open: list[int] = field(default_factory=list)
     _uniform_loops: list[int] = field(default_factory=list)
 
-    def block(self, body: Callable[[], None]) -> None:
-        self.depth += 1
-        body()
-        self.depth -= 1
-
     def statements(self, count: int, *, uniform: bool, loop: str = "") -> None:
+        """A block of statements."""
+        self.depth += 1
         for _ in range(count):
             self.statement(uniform=uniform, loop=loop)
+        self.depth -= 1
 
     def statement(self, *, uniform: bool, loop: str) -> None:
         choices: list[Callable[[], None]] = [self.update, self.load, self.store, self.call]
         if self.depth < 5:
-            choices += [lambda: self.choose(loop), self.count, self.repeat] * 2
+            choices += [
+                lambda: self.choose(self.condition(), uniform=False, loop=loop),
+                self.count,
+                self.repeat,
+            ] * 2
         if uniform:
             choices += [self.update_uniform]
             if self.barriers:
@@ -279,7 +285,7 @@ class _Writer:
             if self._uniform_loops:
                 choices += [self.uniform_leave]
         if loop:
-            choices += [lambda: self.leave(loop)]
+            choices += [lambda: self.leave(self.condition(), loop)]
         if self.wild:
             choices += [self.fold, self.swap, self.vector, self.in_array, self.structured, self.structured]
             choices += [self.narrow, self.add_atomically]
@@ -319,19 +325,14 @@ class _Writer:
         self.line(f"{name} = w[{at} % 5];", f"{name} = w[{at} % 5]")
 
     def narrow(self) -> None:
-        name, (type_, mask) = (
-            self.random.choice("xy"),
-            self.random.choice([("uchar", 255), ("ushort", 65535)]),
-        )
+        name = self.random.choice("xy")
+        type_, mask = self.random.choice([("uchar", 255), ("ushort", 65535)])
         value = self.value()
         self.line(f"{name} = ({type_})({value} * 37u) & 1023;", f"{name} = ({value} * 37 & {mask}) & 1023")
 
     def add_atomically(self) -> None:
-        index, value = self.value(), self.value()
-        self.line(
-            f"atomic_add(&counters[{index} % {_COUNTERS}], {value});",
-            f"m.count({index} % {_COUNTERS}, {value})",
-        )
+        index, value = f"{self.value()} % {_COUNTERS}", self.value()
+        self.line(f"atomic_add(&counters[{index}], {value});", f"m.count({index}, {value})")
 
     def structured(self) -> None:
         name, value = self.random.choice("xy"), self.value()
@@ -340,11 +341,11 @@ class _Writer:
             self.line(f"s.a = {value}; {name} = total(s);", f"s['a'] = {value}; {name} = m.total(s)")
         elif kind == 1:
             self.line(f"p[gid] = mixed(p[gid], s, {value});", "t = m.structure(gid)")
-            self.py.append("  " * self.depth + "q = {**s, 'c': [*s['c']]}")
-            self.py.append("  " * self.depth + f"m.keep(gid, m.mixed(t, q, {value}))")
+            self.python("q = {**s, 'c': [*s['c']]}")
+            self.python(f"m.keep(gid, m.mixed(t, q, {value}))")
         elif kind == 2:
             self.line(f"p[gid].c[{value} % 3] = {name};", "t = m.structure(gid)")
-            self.py.append("  " * self.depth + f"t['c'][{value} % 3] = {name}; m.keep(gid, t)")
+            self.python(f"t['c'][{value} % 3] = {name}; m.keep(gid, t)")
         elif kind == 3:
             self.line(f"{name} = total(p[gid]);", f"{name} = m.total(m.structure(gid))")
         else:
@@ -354,7 +355,7 @@ class _Writer:
 
     def meet(self) -> None:
         self.line("meet(t, lid, x);", "m.write('t', lid, x)")
-        self.py.append("  " * self.depth + "yield 1")
+        self.python("yield 1")
         self.line("y = t[(lid + y) % items];", "y = m.read('t', (lid + y) % items)")
         self.line("barrier(CLK_LOCAL_MEM_FENCE);", "yield 1")
 
@@ -363,9 +364,9 @@ class _Writer:
         value = self.uniform_value() if uniform else self.value()
         pick = self.random.randrange
         numbers = self.random.sample([0, 1, 2, 3, 4, 5, 6, 7, 11, 40], pick(2, 8))
-        groups: list[list[int]] = []
-        for number in numbers:
-            if groups and pick(2):
+        groups = [numbers[:1]]
+        for number in numbers[1:]:
+            if pick(2):
                 groups[-1].append(number)
             else:
                 groups.append([number])
@@ -374,8 +375,8 @@ class _Writer:
         self.switches += 1
         modulus = self.random.choice([4, 8, 9, 50])
         self.line(f"switch ({value} % {modulus}) {{", f"{name} = {value} % {modulus}")
-        self.py.append("  " * self.depth + f"hit{name} = False")
-        self.py.append("  " * self.depth + "while True:")
+        self.python(f"hit{name} = False")
+        self.python("while True:")
         loops, self._uniform_loops = self._uniform_loops, []  # a continue would be the wrong loop's
         for position, group in enumerate(groups):
             labels = " ".join(f"case {n}:" for n in group)
@@ -384,12 +385,12 @@ class _Writer:
                 labels += " default:"
                 test += f" or {name} not in {numbers}"
             self.line(f"{labels} {{", f"  if {test}:")
-            self.py.append("  " * (self.depth + 2) + f"hit{name} = True")
+            self.python(f"hit{name} = True", 2)
             self.depth += 1
-            self.block(lambda: self.statements(pick(3), uniform=uniform))
+            self.statements(pick(3), uniform=uniform)
             if pick(2):
                 self.c.append("  " * self.depth + "break;")
-                self.py.append("  " * (self.depth + 1) + "break")
+                self.python("break", 1)
             self.depth -= 1
             self.c.append("  " * self.depth + "}")
         self._uniform_loops = loops
@@ -424,46 +425,45 @@ class _Writer:
         c = f"lid {self.random.choice(['<', '<=', '>', '>=', '==', '!='])} {bound}"
         self.line("barrier(CLK_LOCAL_MEM_FENCE);", "yield 1")
         self.line(f"if ({c}) {{", f"if m.branch({self.fresh()}, {c}):")
-        self.block(lambda: self.statements(1, uniform=False))
+        self.statements(1, uniform=False)
         self.line("} else {", "else:")
-        self.block(lambda: self.statements(1, uniform=False))
+        self.statements(1, uniform=False)
         self.line("}", "pass")
         self.line("barrier(CLK_LOCAL_MEM_FENCE);", "yield 1")
 
-    def choose(self, loop: str) -> None:
-        c, py = self.condition()
+    def choose(self, condition: tuple[str, str], *, uniform: bool, loop: str = "") -> None:
+        c, py = condition
         self.line(f"if ({c}) {{", f"if {py}:")
-        self.block(lambda: self.statements(self.random.randint(1, 2), uniform=False, loop=loop))
+        self.statements(self.random.randint(1, 2), uniform=uniform, loop=loop)
         if self.random.random() < 0.5:
             self.line("} else {", "else:")
-            self.block(lambda: self.statements(self.random.randint(1, 2), uniform=False, loop=loop))
+            self.statements(self.random.randint(1, 2), uniform=uniform, loop=loop)
         self.line("}", "pass")
 
-    def leave(self, loop: str) -> None:
+    def leave(self, condition: tuple[str, str], loop: str) -> None:
         """Break or continue; `loop` is the Python text that a continue needs first."""
-        c, py = self.condition()
+        c, py = condition
         word = self.random.choice(["break", "continue"])
         self.line(f"if ({c}) {word};", f"if {py}:")
         if word == "continue":
-            for text in loop.split("; "):
-                self.py.append("  " * (self.depth + 1) + text)
-        self.py.append("  " * (self.depth + 1) + word)
+            self.python(loop, 1)
+        self.python(word, 1)
 
     def _counted(self, limit: str, *, uniform: bool) -> None:
         number = self.loops
         self.loops += 1
         name = f"i{number}"
         self.line(f"for (uint {name} = 0; {name} < {limit}; {name}++) {{", f"{name} = 0")
-        self.py.append("  " * self.depth + f"while m.branch({self.fresh()}, {name} < {limit}):")
+        self.python(f"while m.branch({self.fresh()}, {name} < {limit}):")
         self._open.append(number)
         if uniform:
             self._uniform_loops.append(number)
         loop = "" if uniform else f"{name} += 1"
-        self.block(lambda: self.statements(self.random.randint(1, 3), uniform=uniform, loop=loop))
+        self.statements(self.random.randint(1, 3), uniform=uniform, loop=loop)
         if uniform:
             self._uniform_loops.pop()
         self._open.remove(number)
-        self.py.append("  " * (self.depth + 1) + f"{name} += 1")
+        self.python(f"{name} += 1", 1)
         self.c.append("  " * self.depth + "}")
 
     def count(self) -> None:
@@ -486,21 +486,10 @@ class _Writer:
 
     def uniform_choice(self) -> None:
         """A condition that is the same for all work-items of a group, with barriers behind it."""
-        c, py = self.uniform_condition()
-        self.line(f"if ({c}) {{", f"if {py}:")
-        self.block(lambda: self.statements(self.random.randint(1, 2), uniform=True))
-        if self.random.random() < 0.5:
-            self.line("} else {", "else:")
-            self.block(lambda: self.statements(self.random.randint(1, 2), uniform=True))
-        self.line("}", "pass")
+        self.choose(self.uniform_condition(), uniform=True)
 
     def uniform_leave(self) -> None:
-        c, py = self.uniform_condition()
-        word = self.random.choice(["break", "continue"])
-        self.line(f"if ({c}) {word};", f"if {py}:")
-        if word == "continue":
-            self.py.append("  " * (self.depth + 1) + f"i{self._uniform_loops[-1]} += 1")
-        self.py.append("  " * (self.depth + 1) + word)
+        self.leave(self.uniform_condition(), f"i{self._uniform_loops[-1]} += 1")
 
     def uniform_loop(self) -> None:
         self._counted(self.random.choice(["2", "3", "(u % 4)", "(n + group % 2)"]), uniform=True)
@@ -512,13 +501,11 @@ class _Writer:
         self.line(f"uint {name} = 0;", f"{name} = 0")
         self.line("do {", "while True:")
         self._open.append(number)
-        self.block(lambda: self.statements(self.random.randint(1, 2), uniform=False))
+        self.statements(self.random.randint(1, 2), uniform=False)
         self._open.remove(number)
-        stop = f"++{name} < x % 4 + 1"
-        py = f"m.branch({self.fresh()}, {name} < x % 4 + 1)"
-        self.c.append("  " * self.depth + f"}} while ({stop});")
-        self.py.append("  " * (self.depth + 1) + f"{name} += 1")
-        self.py.append("  " * (self.depth + 1) + f"if not {py}: break")
+        self.c.append("  " * self.depth + f"}} while (++{name} < x % 4 + 1);")
+        self.python(f"{name} += 1", 1)
+        self.python(f"if not m.branch({self.fresh()}, {name} < x % 4 + 1): break", 1)
 
 
 def make(seed: int, *, wild: bool = False) -> RandomKernel:
@@ -526,7 +513,9 @@ def make(seed: int, *, wild: bool = False) -> RandomKernel:
     generator = random.Random(seed)
     writer = _Writer(generator, barriers=generator.random() < 0.6, wild=wild)
     writer.line("uint x = a[gid % 64], y = lid;", "x, y = m.read('a', gid % 64), lid")
+    writer.depth = 0
     writer.statements(generator.randint(3, 7), uniform=True)
+    writer.depth = 1
     writer.line(f"b[gid * {_OUTPUT_PER_ITEM}] = x + y;", f"m.write('b', gid * {_OUTPUT_PER_ITEM}, x + y)")
     local_size = generator.choice([(8, 1), (5, 3), (4, 4), (1, 1), (33, 1), (16, 2)])
     items = local_size[0] * local_size[1]

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -124,11 +123,3 @@ def running(*words: object, there: Path | None = None) -> Iterator[subprocess.Po
                 service.wait(30)
             except subprocess.TimeoutExpired:
                 service.kill()
-
-
-def until(holds: Any, seconds: float = 20.0) -> None:
-    """Wait until something holds."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it never held"
-        time.sleep(0.05)

@@ -30,11 +30,7 @@ def made_surfaces(applications: int = 6, *, noise: float = 0.0, seed: int = 0) -
     rng = np.random.default_rng(seed)
     caps = space.matrix
     kernels: list[KernelAt] = []
-    times: list[Reals] = []
-    powers: list[Reals] = []
-    cpus: list[Reals] = []
-    gpus: list[Reals] = []
-    stalls: list[Reals] = []
+    times, cpus, gpus, stalls = (list[Reals]() for _ in range(4))
     for number in range(applications):
         on_cpu = number % 2 == 0
         for size, scale in (("big", 1.0), ("small", 0.2)):
@@ -47,14 +43,13 @@ def made_surfaces(applications: int = 6, *, noise: float = 0.0, seed: int = 0) -
             cpus.append(np.minimum(caps[:, 0], 92.0) * wobble[0])
             gpus.append(np.minimum(caps[:, 1] * 0.97, gpu) * wobble[1])
             times.append(10 * scale * (1 + number) * (share * cpu_slow + (1 - share) * gpu_slow) * wobble[2])
-            powers.append(cpus[-1] + gpus[-1])
             stalls.append(np.full(len(space), 0.7 if on_cpu else 0.2))
     return Surfaces(
         "made up",
         tuple(kernels),
         space,
         np.array(times),
-        np.array(powers),
+        np.array(cpus) + np.array(gpus),
         {"cpu": np.array(cpus), "gpu": np.array(gpus)},
         {"stalls": np.array(stalls)},
     )
@@ -78,15 +73,9 @@ def configured_dataset(*machines: Surfaces) -> Dataset:
                 time_s = float(surfaces.time_s[row, number])
                 records.append({**at, "kernel": kernel.kernel, "time_s": [time_s], "invocations": 1})
                 domains = surfaces.domains or {"gpu": surfaces.power_w}
+                at |= {"sensor": "made", "duration_s": time_s, "runs": 1}
                 energies += [
-                    {
-                        **at,
-                        "sensor": "made",
-                        "domain": domain,
-                        "energy_j": float(power[row, number]) * time_s,
-                        "duration_s": time_s,
-                        "runs": 1,
-                    }
+                    {**at, "domain": domain, "energy_j": float(power[row, number]) * time_s}
                     for domain, power in domains.items()
                 ]
     devices = sorted({str(record["device"]) for record in records})

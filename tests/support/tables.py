@@ -181,12 +181,6 @@ def launch(gpu: str = "Tesla-K40", kernel: str = "bpnn_layerforward_CUDA", **cha
     return {"kernel_file": kernel, "gpu": gpu, **sizes, **grid, **counted, **numbers, **changed}
 
 
-def write_parquet_rows(path: Path, rows: list[Row]) -> Path:
-    """Write a Parquet file with these rows."""
-    pq.write_table(pa.Table.from_pylist(rows), path)
-    return path
-
-
 Rows = list[dict[str, Any]]
 
 
@@ -216,28 +210,8 @@ def default_features() -> Rows:
 
 
 def default_runtimes() -> Rows:
-    return [
-        runtime("gtx1080", 1, 12.5),
-        runtime("gtx1080", 3, 13.0),
-        runtime("i5-3350", 1, 100.0),
-        runtime("i5-3350", 1, 50.0),
-        runtime("i5-3350", 2, 60.0, kernel="lud_diagonal"),
-    ]
-
-
-def write_source(
-    folder: Path, features: Rows | None = None, runtimes: Rows | None = None, energy: str | None = None
-) -> Path:
-    """Write the folder with the given rows, and energy as the text of its file; return it."""
-    folder.mkdir(exist_ok=True)
-    for name, rows in (
-        ("features_all_invocations", default_features() if features is None else features),
-        ("runtimes", default_runtimes() if runtimes is None else runtimes),
-    ):
-        pq.write_table(pa.Table.from_pylist(rows), folder / f"{name}.parquet")
-    if energy is not None:
-        (folder / "energy_joules.csv").write_text(energy, encoding="utf-8")
-    return folder
+    times_us = (("gtx1080", 1, 12.5), ("gtx1080", 3, 13.0), ("i5-3350", 1, 100.0), ("i5-3350", 1, 50.0))
+    return [*(runtime(*each) for each in times_us), runtime("i5-3350", 2, 60.0, kernel="lud_diagonal")]
 
 
 ENERGIES = [
@@ -368,7 +342,8 @@ def write_table(path: Path, rows: Rows) -> Path:
     """Write rows into a file of the form that its name says."""
     if path.suffix == ".parquet":
         path.parent.mkdir(exist_ok=True, parents=True)
-        return write_parquet_rows(path, rows)
+        pq.write_table(pa.Table.from_pylist(rows), path)
+        return path
     write_rows(path, rows)
     if path.suffix == ".gz":
         path.write_bytes(gzip.compress(path.read_bytes()))

@@ -21,8 +21,8 @@ from crosscast.errors import InputError
 from crosscast.tuning.evaluation import expected_of_random, searched
 from crosscast.tuning.expressions import Expression, plain
 from crosscast.tuning.search import Candidates, Prior, Search, TuningProcess, expected_gain
-from crosscast.tuning.space_files import read_space
-from crosscast.tuning.tune import t1_of
+from crosscast.tuning.space_files import read_space, t1_of, t4_of
+from crosscast.tuning.spaces import Space
 from support.refusals import refusal, refusals
 
 KERNEL = """
@@ -66,14 +66,17 @@ T1: dict[str, Any] = json.loads("""
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "scale.cl").write_text(KERNEL)
-    (tmp_path / "space.toml").write_text(SPACE)
     return tmp_path
 
 
-def test_variants_fulfil_all_constraints_and_are_launched_by_parameters(
-    folder: Path,
-) -> None:
-    space = read_space(folder / "space.toml", folder / "scale.cl")
+def space_of(folder: Path, text: str = SPACE, source: str | None = "scale.cl") -> Space:
+    path = folder / f"space.{'json' if text.startswith('{') else 'toml'}"
+    path.write_text(text)
+    return read_space(path, source and folder / source)
+
+
+def test_variants_fulfil_all_constraints_and_are_launched_by_parameters(folder: Path) -> None:
+    space = space_of(folder)
     variants = space.variants()
     expected = [
         {"GROUP": group, "TILE": tile, "UNUSED": unused}
@@ -96,14 +99,24 @@ def test_variants_fulfil_all_constraints_and_are_launched_by_parameters(
 
 
 def test_t1_files_are_read_as_they_are(folder: Path) -> None:
-    (folder / "scale.json").write_text(json.dumps(T1))
-    space = read_space(folder / "scale.json")
+    space = space_of(folder, json.dumps(T1), None)
     variants = space.variants()
     found = [tuple(variants[row].values()) for row in range(len(variants))]
     assert found == [(32, 1), (32, 2), (32, 4), (64, 1), (64, 2), (128, 1)]
     launch = space.rule.launch(variants[2])
     assert (launch.global_size, launch.local_size) == ((1024,), (32,))
     assert isinstance(launch.args[0], np.ndarray) and launch.args[0].size == 4096
+
+
+def test_constraints_of_t1_may_name_the_size_of_the_problem(folder: Path) -> None:
+    condition = {"Expression": "block_size_x * TILE <= ProblemSize[0] // 64"}
+    section = T1["ConfigurationSpace"] | {"Conditions": [condition]}
+    (folder / "alone").mkdir()
+    for each in (folder, folder / "alone"):
+        space = space_of(each, json.dumps(T1 | {"ConfigurationSpace": section}), None)
+        assert [label.split(";") for label in space.variants().labels] == [
+            [f"block_size_x={group}", f"TILE={tile}"] for group, tile in ((32, 1), (32, 2), (64, 1))
+        ]
 
 
 ARGUMENTS = """
@@ -123,22 +136,20 @@ ON_PROBLEM = {"Name": "n", "Type": "int32", "MemoryType": "Scalar", "FillValue":
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "source"),
+    ("text", "source"),
     [
-        ("a.toml", SPACE + ARGUMENTS, "scale.cl"),
-        ("a.toml", SPACE.replace("[param", "standard = '2.0'\n[param"), "scale.cl"),
-        ("a.toml", CUDA_SPACE + ARGUMENTS, "scale.cu"),
-        ("a.json", json.dumps(T1).replace('{"Name": "by"', json.dumps(ON_PROBLEM) + ', {"Name": "by"'), None),
+        (SPACE + ARGUMENTS, "scale.cl"),
+        (SPACE.replace("[param", "standard = '2.0'\n[param"), "scale.cl"),
+        (CUDA_SPACE + ARGUMENTS, "scale.cu"),
+        (json.dumps(T1).replace('{"Name": "by"', json.dumps(ON_PROBLEM) + ', {"Name": "by"'), None),
     ],
 )
-def test_a_space_written_as_t1_is_the_same(folder: Path, name: str, text: str, source: str | None) -> None:
+def test_a_space_written_as_t1_is_the_same(folder: Path, text: str, source: str | None) -> None:
     (folder / "scale.cu").write_text("__global__ void scale(float *x, float by) {}")
-    (folder / name).write_text(text)
-    space = read_space(folder / name, source and folder / source)
-    path = folder / "written" / "again.json"
-    path.parent.mkdir()
-    path.write_text(json.dumps(t1_of(space, "scale")))
-    again = read_space(path)
+    space = space_of(folder, text, source)
+    written = folder / "written"
+    written.mkdir()
+    again = space_of(written, json.dumps(t1_of(space, "scale")), None)
     assert again.variants().labels == space.variants().labels
     assert again.rule.program == space.rule.program
     variant = space.variants()[3]
@@ -151,19 +162,24 @@ def test_a_space_written_as_t1_is_the_same(folder: Path, name: str, text: str, s
 
 @refusals("old new sentence")
 def test_what_t1_has_no_words_for_is_not_written(folder: Path, old: str, new: str, sentence: str) -> None:
-    path = folder / "odd.toml"
-    path.write_text(SPACE.replace(old, new))
     with pytest.raises(InputError, match=sentence):
-        t1_of(read_space(path, folder / "scale.cl"), "scale")
+        t1_of(space_of(folder, SPACE.replace(old, new)), "scale")
+
+
+def test_results_are_written_as_t4() -> None:
+    variants, forecasts = [{"A": 1}, {"A": 2}, {"A": 3}], [{"forecast": 1e-3}] * 3
+    t4 = t4_of(variants, {0: [2e-3, 1e-3, 3e-3]}, {1: "runtime"}, forecasts)
+    first, second, third = json.loads(json.dumps(t4))["results"]
+    assert first["measurements"][0] == {"name": "time", "value": 2.0, "unit": "ms"}
+    assert (second["invalidity"], second["correctness"]) == ("runtime", 0)
+    assert third["times"]["runtimes"] == [] and third["measurements"][0]["value"] == 1.0
+    # It did not run, so that nothing tells whether it is correct.
+    assert first["correctness"] == 1 and not {"invalidity", "correctness"} & set(third)
 
 
 def test_more_variants_than_are_taken_are_drawn(tmp_path: Path) -> None:
-    path = tmp_path / "large.toml"
-    path.write_text(
-        "constraints = ['(a + b) % 2 == 0']\n[parameters]\n"
-        + "".join(f"{name} = 'range(1, 41)'\n" for name in "abcd")
-    )
-    space = read_space(path)
+    values = "".join(f"{name} = 'range(1, 41)'\n" for name in "abcd")
+    space = space_of(tmp_path, f"constraints = ['(a + b) % 2 == 0']\n[parameters]\n{values}", None)
     variants = space.variants(most=1000)
     assert variants.drawn and len(set(variants.labels)) == len(variants) == 1000
     assert all((int(variants[row]["a"]) + int(variants[row]["b"])) % 2 == 0 for row in range(1000))
@@ -221,10 +237,9 @@ def test_arithmetic_without_a_sensible_value_is_refused(text: str) -> None:
 
 @refusals("text sentence")
 def test_bad_spaces_are_refused_in_a_sentence(folder: Path, text: str, sentence: str) -> None:
-    path = folder / "bad.toml"
-    path.write_text(text)
+    text = text if text.startswith("kernel") else f"kernel = 'scale'\n{text}"
     with pytest.raises(InputError, match=sentence):
-        read_space(path, folder / "scale.cl", "scale").variants()
+        space_of(folder, text).variants()
 
 
 @pytest.mark.parametrize("read", [read_space, read_launches, read_device])
@@ -237,26 +252,17 @@ def test_toml_beyond_the_reader_is_refused(folder: Path, read: Callable[[Path], 
 
 @refusals("section changed sentence")
 def test_bad_t1_files_are_refused(folder: Path, section: str, changed: dict[str, Any], sentence: str) -> None:
-    path = folder / "bad.json"
-    path.write_text(json.dumps(T1 | {section: T1[section] | changed} if changed else {}))
     with pytest.raises(InputError, match=sentence):
-        read_space(path)
+        space_of(folder, json.dumps(T1 | {section: T1[section] | changed} if changed else {}), None)
 
 
-@pytest.mark.parametrize("items", ["range(TILE)", "[x for x in [1, 2] if x < TILE]"])
+@pytest.mark.parametrize(
+    "items", ["range(TILE)", "[x for x in [1] if x < TILE]", "GROUP * 99999999999999999999"]
+)
 def test_what_is_not_computed_for_all_variants_at_once_is_no_coordinate(folder: Path, items: str) -> None:
-    path = folder / "lists.toml"
-    path.write_text(SPACE.replace("4096 // (GROUP * TILE)", f"sum({items}) // 1"))
-    space = read_space(path, folder / "scale.cl")
+    space = space_of(folder, SPACE.replace("4096 // (GROUP * TILE)", f"sum({items}) // 1"))
     variants = space.variants()
     assert space.rule.coordinates(variants).tolist() == variants.coordinates.tolist()
-
-
-def test_sizes_that_do_not_fit_are_refused(folder: Path) -> None:
-    path = folder / "uneven.toml"
-    path.write_text(SPACE.replace("4096 // (GROUP * TILE) * GROUP", "GROUP + 1"))
-    told = refusal(read_space(path, folder / "scale.cl").rule.groups, {"GROUP": 32, "TILE": 1, "UNUSED": 0})
-    assert "launch: global: expected a global size that is a multiple" in told
 
 
 PRIOR = Prior(constant=0.5, linear=0.5, smooth=0.5, noise=0.05)
@@ -270,6 +276,12 @@ def made(seed: int, n: int = 400, error: float = 0.3) -> tuple[Candidates, Reals
     forecast = (points**2).sum(axis=1)
     errors = 0.4 + error * (np.sin(2 * points[:, 0]) + shares[:, 1])
     return Candidates(forecast, np.full(n, 0.5), shares, points, np.zeros((n, 0))), np.exp(forecast + errors)
+
+
+def measure(search: Search, time_s: Reals, runs: int) -> None:
+    for _ in range(runs):
+        (row,) = search.next()
+        search.add({int(row): float(time_s[row])})
 
 
 def test_a_process_passes_through_its_points_and_knows_itself_without_one() -> None:
@@ -305,9 +317,7 @@ def test_a_forecast_is_weighted_by_the_likelihood_of_measurements(misled: bool) 
     log_time = np.sin(points[:, 0]) + 0.5 * points[:, 1] ** 2
     forecast = rng.permutation(log_time) if misled else log_time
     search = Search(Candidates(forecast, np.full(400, 0.3), np.zeros((400, 0)), points, np.zeros((400, 0))))
-    for _ in range(30):
-        (row,) = search.next()
-        search.add({int(row): float(np.exp(log_time[row]))})
+    measure(search, np.exp(log_time), 20)
     runs = list(search.log_times.values())
     assert (runs[0] == log_time.min()) is not misled
     assert min(runs) <= np.quantile(log_time, 0.01)
@@ -317,38 +327,28 @@ def test_the_first_runs_keep_apart_where_the_forecast_prefers_one_corner() -> No
     candidates, time_s = made(3)
     wrong = replace(candidates, log_time=candidates.points.sum(axis=1))
     search = Search(wrong)
-    for _ in range(10):
-        (row,) = search.next()
-        search.add({int(row): float(time_s[row])})
+    measure(search, time_s, 10)
     points = wrong.points[list(search.log_times)]
     squares = ((points[:, None] - points) ** 2).sum(axis=2)
     assert squares[np.triu_indices(10, 1)].min() > 0.3
 
 
-def test_variants_are_measured_once_and_failed_ones_not_again() -> None:
-    candidates, times = made(1, 30)
+@pytest.mark.parametrize("least", [0, 25])
+def test_variants_are_measured_once_and_neither_those_that_failed_nor_those_that_cannot_run(
+    least: int,
+) -> None:
+    candidates, times = made(1, 40)
+    can_run = np.arange(40) >= least
+    candidates = replace(candidates, log_time=np.where(can_run, candidates.log_time, np.inf))
     search, measured = Search(candidates), []
     while rows := search.next(2).tolist():
         measured += rows
         search.add({row: None if row % 5 == 0 else float(times[row]) for row in rows})
-    assert sorted(measured) == list(range(30))
-    assert search.best() == min((r for r in range(30) if r % 5), key=lambda r: times[r])
-    assert search.likely_better(0.0) == 0.0 and search.is_over(0.02)
-
-
-def test_variants_that_cannot_run_are_not_measured_and_do_not_disturb_the_others() -> None:
-    candidates, times = made(1, 40)
-    can_run = np.arange(40) >= 25  # Less than half
-    broken = replace(candidates, log_time=np.where(can_run, candidates.log_time, np.inf))
-    search, measured = Search(broken), []
-    while rows := search.next().tolist():
-        measured += rows
-        search.add({row: float(times[row]) for row in rows})
         assert np.isfinite(search.posterior()).all()
-    assert sorted(measured) == np.flatnonzero(can_run).tolist() != measured
-    assert search.is_over(0.02)
-    assert searched(broken, times, 10)[-1] >= times[can_run].min()
-    assert searched(broken.take(np.arange(25)), times[:25], 10).tolist() == [np.inf]
+    assert sorted(measured) == list(range(least, 40)) != measured
+    assert search.likely_better(0.0) == 0.0 and search.is_over(0.02)
+    assert searched(candidates, times, 10)[-1] >= times[can_run].min()
+    assert searched(candidates.take(np.arange(least)), times[:least], 10).tolist() == [np.inf]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -367,6 +367,7 @@ def test_the_posterior_passes_through_measured_times() -> None:
     log_time, deviation = search.posterior()
     assert log_time[:20] == pytest.approx(np.log(times[:20]))
     assert deviation[:20].max() < deviation[20:].min() + 0.1
+    assert search.likely_better(0.3) < search.likely_better(0.01)
     before = np.abs(candidates.log_time - np.log(times))[20:].mean()
     assert np.abs(log_time - np.log(times))[20:].mean() < 0.5 * before
 

@@ -16,7 +16,7 @@ from crosscast.errors import InputError
 from crosscast.report.tuning import ranking_figures, ranking_report
 from crosscast.results import rows_of
 from crosscast.tuning.ranking import Ranking
-from crosscast.tuning.tune import t1_of, t4_of
+from crosscast.tuning.space_files import t1_of, t4_of
 from crosscast.tuning.tune import tune as ranked
 
 if TYPE_CHECKING:

@@ -271,7 +271,6 @@ class ClosedLoopSearch(Method):
 
     model: ProcessModel = field(default_factory=ProcessModel)
     name: str = "model+fl"
-    worth: float = WORTH  # Least expected gain of a change, as a share of the best expected performance
 
     @property
     def learner(self) -> ConfigurationModel:
@@ -286,9 +285,7 @@ class ClosedLoopSearch(Method):
             current: int | None = None
             for runs_left in range(budget + 1, 0, -1):
                 forecast = posterior.forecast(observed)
-                number = next_number(
-                    forecast, power_cap, available, current=current, runs_left=runs_left, worth=self.worth
-                )
+                number = next_number(forecast, power_cap, available, current=current, runs_left=runs_left)
                 if number == current:
                     return
                 current = number
@@ -304,7 +301,6 @@ def next_number(
     *,
     current: int | None,
     runs_left: int,
-    worth: float = WORTH,
     objective: Objective = "performance",
 ) -> int:
     """Return the number of the configuration to take next; `runs_left` counts its run."""
@@ -314,7 +310,7 @@ def next_number(
     if not expected.any():
         # None is expected to keep to the cap.
         return least_bad(forecast, within, available)
-    needed = worth * expected.max()
+    needed = WORTH * expected.max()
     if current is None:
         # A configuration that proves over the cap can be left for the best otherwise, if a change remains.
         rescued = (1 - within) * (expected.max() - needed) if runs_left > 1 else 0.0

@@ -38,8 +38,7 @@ class Cases:
 
     kernel: Integers  # `(m,)` Kernel, by its row in the surfaces
     power_cap: Reals  # `(m,)` Cap in watts: the oracle's power
-    oracle: Integers  # `(m,)` The configuration that the oracle chooses
-    oracle_time_s: Reals  # `(m,)` Its time in seconds
+    oracle_time_s: Reals  # `(m,)` Time in seconds of the configuration that the oracle chooses
     share: Reals  # `(m,)` Weight within the program; those of a program sum to 1
     programs: tuple[str, ...]  # Names of the `p` applications that have cases, sorted
     program: Integers  # `(m,)` Application, an index into `programs`
@@ -85,7 +84,6 @@ def cases_of(surfaces: Surfaces, samples: Sequence[int], rows: Flags | None = No
     return Cases(
         kernel,
         surfaces.power_w[kernel, oracle],
-        oracle,
         surfaces.time_s[kernel, oracle],
         np.repeat(weights / np.maximum(counts, 1), counts),
         *_numbered([surfaces.kernels[row].application for row in kernel]),
@@ -112,7 +110,7 @@ def joined(parts: Sequence[Cases]) -> Cases:
     """Concatenate the cases of parts that have no program in common."""
     names = [part.programs[index] for part in parts for index in part.program.tolist()]
     left_out = tuple(sorted(each for part in parts for each in part.left_out))
-    columns = ("kernel", "power_cap", "oracle", "oracle_time_s", "share")
+    columns = ("kernel", "power_cap", "oracle_time_s", "share")
     arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
     programs, program = _numbered(names)
     return Cases(**arrays, programs=programs, program=program, left_out=left_out)

@@ -14,7 +14,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.data.configuration import Configuration, Setting, settings_text
-from crosscast.data.files import atomic_file, csv_rows
+from crosscast.data.files import atomic_file, csv_rows, number_of_text
 from crosscast.data.schema import DEVICE_COLUMN, KERNEL, POWER, TIME, TIMES, domain_column
 from crosscast.decide.power_cap import highest, lowest
 from crosscast.errors import InputError
@@ -338,13 +338,10 @@ def _measured(
     def number(
         name: str, expected: str = "a number", least: float = -math.inf, most: float = math.inf
     ) -> float:
-        try:
-            value = float(row[name])
-        except ValueError:
-            value = math.nan
-        if math.isfinite(value) and value > most:
+        value = number_of_text(str(row[name]))
+        if value > most:
             expected += f" and at most {most:g}"
-        if not (math.isfinite(value) and least <= value <= most):
+        if not least <= value <= most:
             raise InputError.of(where=where, field=name, expected=expected, found=str(row[name])[:60])
         return value
 

@@ -6,7 +6,14 @@ not known to another.
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import math
+import random
+import tempfile
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +24,7 @@ import numpy as np
 from crosscast.arrays import Flags, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.device import Device
-from crosscast.errors import InputError
+from crosscast.errors import InputError, importing
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
@@ -26,8 +33,8 @@ from crosscast.prediction.time.training_times import TrainingTimes, fit_launch_t
 from crosscast.results import Tabular
 from crosscast.tuning.profiling import Begin, Progress
 from crosscast.tuning.ranking import PROFILES, Ranking, TermsModel, model_for, rank
-from crosscast.tuning.search import Candidates, Search
-from crosscast.tuning.spaces import Setting, Space, Variants
+from crosscast.tuning.search import Candidates, Search, Strategy
+from crosscast.tuning.spaces import Space, Variants, label_of, variants_of
 
 BUDGETS = (0, 1, 5, 10, 20, 50, 200)
 """Variants that are measured; of none, the variant that is forecast to be fastest is taken."""
@@ -51,47 +58,25 @@ class Measured:
 
 
 def measured_of(dataset: Dataset) -> dict[str, Measured]:
-    """Collect times by kernel from the records whose sizes are variants, such as ``A=1;B=2``."""
+    """Collect times by kernel from the records whose sizes are variants, such as ``A=1;B=2``.
+
+    A kernel's name that several applications have follows theirs and a hyphen.
+    """
     times: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
     for row in dataset.records.to_pylist():
         if "=" in (row["size"] or ""):
             cells = times.setdefault((row["application"], row["kernel"]), {})
             cells[row["size"], row["device"]] = float(np.median(row["time_s"]))
-    kernels = {}
+    kernels, applications = {}, Counter(kernel for _, kernel in times)
     for (application, kernel), cells in times.items():
+        name = kernel if applications[kernel] == 1 else f"{application}-{kernel}"
         labels = list(dict.fromkeys(label for label, _ in cells))
         devices = tuple(sorted({device for _, device in cells}))
-        time_s = np.full((len(labels), len(devices)), np.nan)
-        rows = {label: row for row, label in enumerate(labels)}
-        for (label, device), seconds in cells.items():
-            time_s[rows[label], devices.index(device)] = seconds
-        kernels[kernel] = Measured(application, kernel, _variants(labels), devices, time_s)
+        time_s = np.array([[cells.get((each, device), np.nan) for device in devices] for each in labels])
+        kernels[name] = Measured(application, name, variants_of(labels), devices, time_s)
     if not kernels:
         raise InputError.of(where="dataset", expected="times of variants, such as A=1;B=2", found="none")
     return kernels
-
-
-def _variants(labels: Sequence[str]) -> Variants:
-    settings = [dict(part.split("=", 1) for part in label.split(";")) for label in labels]
-    names = tuple(settings[0])
-    for label, variant in zip(labels, settings, strict=True):
-        if tuple(variant) != names:
-            raise InputError.of(where="dataset", expected=f"variants of {', '.join(names)}", found=label)
-    columns = [[_setting(variant[name]) for variant in settings] for name in names]
-    values = tuple(tuple(sorted(set(column), key=lambda v: (isinstance(v, str), v))) for column in columns)
-    indices = [
-        [distinct.index(value) for value in column] for distinct, column in zip(values, columns, strict=True)
-    ]
-    return Variants(names, values, np.array(indices, dtype=np.int64).T)
-
-
-def _setting(text: str) -> Setting:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,26 +89,22 @@ class PerDevice:
         self, profiles: ProfileBatch, devices: Sequence[str | Device] | None = None, *, level: float = 0.9
     ) -> TimeForecast:
         """Predict times on each device by its model."""
-        chosen = devices or ()
-        keys = [device if isinstance(device, str) else device.key for device in chosen]
-        parts = [
-            self.models[key].predict(profiles, [device], level=level)
-            for key, device in zip(keys, chosen, strict=True)
-        ]
-
-        def joined(name: str) -> Reals:
-            return np.concatenate([getattr(part, name) for part in parts], axis=1)
-
-        terms = joined("terms") if all(part.terms is not None for part in parts) else None
+        by_key = {device if isinstance(device, str) else device.key: device for device in devices or ()}
+        parts = [self.models[key].predict(profiles, [device], level=level) for key, device in by_key.items()]
+        centre, low, high = (
+            np.concatenate([getattr(part, name) for part in parts], axis=1)
+            for name in ("centre", "low", "high")
+        )
+        terms = [part.terms for part in parts if part.terms is not None]
         return replace(
             parts[0],
-            devices=tuple(keys),
-            centre=joined("centre"),
-            low=joined("low"),
-            high=joined("high"),
+            devices=tuple(by_key),
+            centre=centre,
+            low=low,
+            high=high,
             measured=None,
             warnings=(),
-            terms=terms,
+            terms=np.concatenate(terms, axis=1) if len(terms) == len(parts) else None,
         )
 
 
@@ -321,9 +302,6 @@ def _methods(
     if fractions:
         add("best of another device", np.array([[np.mean(fractions), *(np.nan,) * (len(BUDGETS) - 1)]]))
     for strategy in strategies:
-        # Imported here: it needs Kernel Tuner.
-        from crosscast.tuning.kernel_tuner import simulated
-
         variants = ranking.variants.take(ran)
         simulations = [
             least / simulated(variants, time_s[ran], strategy, max(BUDGETS), seed) for seed in range(_REPEATS)
@@ -381,10 +359,89 @@ def expected_of_random(time_s: Reals, runs: int) -> float:
     n = len(ordered)
     runs = min(runs, n)
     # The best is the k-th if all others are slower than it.
-    slower = np.arange(n - 1, -1, -1, dtype=np.float64)
-    probability, probabilities = runs / n, []
-    for k in range(n - runs + 1):
-        probabilities.append(probability)
-        probability *= (slower[k] - runs + 1) / slower[k] if slower[k] else 0.0
-    weights = np.array(probabilities)
+    slower = np.arange(n - 1, runs - 1, -1, dtype=np.float64)
+    weights = np.cumprod([runs / n, *((slower - runs + 1) / slower)])
     return float((weights * ordered[0] / ordered[: len(weights)]).sum())
+
+
+def simulated(variants: Variants, time_s: Reals, strategy: str | Strategy, runs: int, seed: int) -> Reals:
+    """Return the least time after each run of a strategy of Kernel Tuner, in its simulation mode.
+
+    A variant that a strategy chooses again is not another run, as Kernel Tuner counts runs.
+    """
+    with importing("tune", "Kernel Tuner"):
+        import kernel_tuner
+
+    known = dict(zip(variants.labels, time_s.tolist(), strict=True))
+    names = variants.names
+
+    def is_known(variant: Any) -> bool:
+        return label_of({name: variant[name] for name in names}) in known
+
+    # Kernel Tuner prints its steps, and warns that the simulated kernel has no arguments.
+    quiet = contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore")
+    with _cache(variants, time_s) as cache, _seeded(seed), quiet[0], quiet[1]:
+        results, _ = kernel_tuner.tune_kernel(
+            "kernel",
+            "void kernel() {}",
+            (1,),
+            [],
+            {name: list(values) for name, values in zip(names, variants.values, strict=True)},
+            restrictions=is_known,
+            strategy=strategy,
+            strategy_options={"max_fevals": min(runs, len(variants))},
+            simulation_mode=True,
+            cache=str(cache),
+            block_size_names=[],
+            verbose=False,
+            quiet=True,
+            lang="C",
+        )
+    times_ms = {label_of({name: each[name] for name in names}): each["time"] for each in results}
+    times = [1e-3 * each for each in times_ms.values() if isinstance(each, int | float)]
+    return np.minimum.accumulate(np.array(times[:runs], dtype=np.float64))
+
+
+@contextlib.contextmanager
+def _cache(variants: Variants, time_s: Reals) -> Iterator[Path]:
+    """Write known times to a temporary cache file of Kernel Tuner."""
+    entries = {}
+    for row, seconds in enumerate(time_s.tolist()):
+        variant = dict(variants[row])
+        milliseconds = 1e3 * seconds
+        entries[",".join(map(str, variant.values()))] = {
+            **variant,
+            "time": milliseconds,
+            "times": [milliseconds],
+            **{
+                f"{what}_time": 0
+                for what in ("compile", "verification", "benchmark", "strategy", "framework")
+            },
+            "timestamp": "2024-01-01 00:00:00+00:00",
+        }
+    content = {
+        "device_name": "known times",
+        "kernel_name": "kernel",
+        "problem_size": [1],
+        "tune_params_keys": list(variants.names),
+        "tune_params": {name: list(v) for name, v in zip(variants.names, variants.values, strict=True)},
+        "objective": "time",
+        "cache": entries,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "cache.json"
+        path.write_text(json.dumps(content), encoding="utf-8")
+        yield path
+
+
+@contextlib.contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Seed the global random generators, from which Kernel Tuner draws, and restore them afterwards."""
+    before = random.getstate(), np.random.get_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])

@@ -177,7 +177,7 @@ class Expression:
                 case _:
                     continue
             # Ranges, and conditions of lists, are not evaluated for all variants at once.
-            with suppress(ValueError, TypeError):
+            with suppress(ValueError, TypeError, OverflowError):
                 if _names(remainder, 0) <= values.keys():
                     yield np.not_equal(np.asarray(_value(remainder, values)), 0)
 

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -23,10 +24,8 @@ from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.terms import TERMS
 from crosscast.profile import Profile, doubts
 from crosscast.results import Tabular
-from crosscast.tuning.counts import VariantCounts, spread
-from crosscast.tuning.kernel_tuner import Strategy
-from crosscast.tuning.profiling import Begin, Profiler, Progress
-from crosscast.tuning.search import Candidates
+from crosscast.tuning.profiling import Begin, Profiler, Progress, VariantCounts, spread
+from crosscast.tuning.search import Candidates, Strategy
 from crosscast.tuning.spaces import LaunchRule, Space, Variants
 
 if TYPE_CHECKING:
@@ -171,20 +170,14 @@ class Ranking(Tabular):
     def columns(self) -> Mapping[str, Column]:
         """Return a row for each variant and device that can run it, the fastest first."""
         low, high = self.limits()
-        rows: list[int] = []
-        devices: list[int] = []
-        ranks: list[int] = []
-        for device, key in enumerate(self.devices):
-            order = self.order(key).tolist()
-            rows += order
-            devices += [device] * len(order)
-            ranks += range(1, len(order) + 1)
+        orders = [self.order(key).tolist() for key in self.devices]
+        rows, devices = list(chain(*orders)), [device for device, order in enumerate(orders) for _ in order]
         variants = [self.variants[row] for row in rows]
         savings = list(map(self.savings, self.devices))
         saved = [savings[device][row] for device, row in zip(devices, rows, strict=True)]
         columns: dict[str, Column] = {
             "device": [self.devices[device] for device in devices],
-            "rank": ranks,
+            "rank": [rank for order in orders for rank in range(1, len(order) + 1)],
             **{name: [variant[name] for variant in variants] for name in self.variants.names},
             "time_s": np.exp(self.log_time)[rows, devices],
             "low_s": low[rows, devices],

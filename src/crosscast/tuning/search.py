@@ -6,22 +6,27 @@ forecast, for devices on which it misleads. The two are weighted by the likeliho
 the others. The next variant is the one with the largest expected improvement on the least measured time
 (J. Močkus, On Bayesian methods for seeking the extremum, 1974).
 
-The process over a space is also that of counts of variants (`crosscast.tuning.counts`).
+The process over a space is also that of counts of variants (`crosscast.tuning.profiling`).
 C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning (2006), sections
 2.2, 2.7 and 5.4.2.
+Kernel Tuner: B. van Werkhoven, Kernel Tuner: A search-optimizing GPU code auto-tuner (2019).
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
+from crosscast.errors import InputError, importing
 from crosscast.prediction.configuration.gaussian_process import matern, matern_slope, squares
+from crosscast.tuning.spaces import Variants, label_of
 
 _JITTER = 1e-9
 _BLOCK = 4096
@@ -273,12 +278,6 @@ class Search:
         """Number of variants that were measured or did not run."""
         return len(self.log_times) + len(self.failed)
 
-    def best(self) -> int:
-        """Return the row of the least measured time, or of the least forecast before any measurement."""
-        if self.log_times:
-            return min(self.log_times, key=lambda row: (self.log_times[row], row))
-        return int(np.argmin(np.where(self._remaining(), self.candidates.cautious, np.inf)))
-
     def _remaining(self) -> Flags:
         remaining = np.ones(len(self.candidates), dtype=np.bool_)
         remaining[[*self.log_times, *self.failed]] = False
@@ -392,3 +391,53 @@ def _normal(z: Reals) -> Reals:
     from scipy.special import ndtr
 
     return np.asarray(ndtr(z), dtype=np.float64)
+
+
+class Strategy:
+    """Crosscast's forecasts and search as a strategy of Kernel Tuner.
+
+    Pass it as ``strategy`` to ``kernel_tuner.tune_kernel``. It measures the variants that are most likely to
+    be the fastest given the forecast and the runs so far, until ``strategy_options["max_fevals"]`` were run
+    or none is likely to be faster by more than `within`.
+
+    Parameters
+    ----------
+    variants
+        The kernel's variants.
+    candidates
+        Their forecasts on the device.
+    within
+        Share of the time, such as 0.02.
+    """
+
+    def __init__(self, variants: Variants, candidates: Candidates, within: float = 0.02) -> None:
+        self.variants, self.candidates, self.within = variants, candidates, within
+
+    def tune(self, searchspace: Any, runner: Any, tuning_options: Any) -> Any:
+        """Measure variants, and return the results; called by Kernel Tuner."""
+        with importing("tune", "Kernel Tuner"):
+            from kernel_tuner.strategies.common import CostFunc
+            from kernel_tuner.util import StopCriterionReached
+
+        if lacking := set(self.variants.names) - set(searchspace.param_names):
+            found = f"none for {', '.join(sorted(lacking))}"
+            raise InputError.of(where="tune_params", expected="values of the space's parameters", found=found)
+        rows = {label: row for row, label in enumerate(self.variants.labels)}
+        configurations = {}
+        for each in searchspace.list:
+            named = dict(zip(searchspace.param_names, each, strict=True))
+            row = rows.get(label_of({name: named[name] for name in self.variants.names}))
+            if row is not None:
+                configurations[row] = tuple(each)
+        evaluate = CostFunc(searchspace, tuning_options, runner, scaling=False, snap=False)
+        search = Search(self.candidates)
+        search.failed |= set(range(len(self.variants))) - set(configurations)
+        most = tuning_options.get("max_fevals") or len(configurations)
+        with contextlib.suppress(StopCriterionReached):
+            while search.log_times.keys() | search.failed != set(range(len(self.variants))):
+                if len(search.log_times) >= most or search.is_over(self.within):
+                    break
+                (row,) = search.next().tolist()
+                seconds = float(evaluate(configurations[row], check_restrictions=False)) * 1e-3
+                search.add({row: seconds if 0 < seconds < 1e15 else None})
+        return evaluate.results

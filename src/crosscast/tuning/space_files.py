@@ -1,4 +1,4 @@
-"""Read spaces from files: TOML (docs/tuning.md), or the T1 format of auto-tuners, which is JSON.
+"""Files of spaces and results: TOML (docs/tuning.md), and the formats T1 and T4 of auto-tuners, in JSON.
 
 T1: F. J. Willemsen et al., A methodology for comparing optimization algorithms for auto-tuning (2024), and
 the schemas of github.com/odgaard/TuningSchema.
@@ -11,29 +11,31 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
 
 from crosscast.characterization.launchfiles.launchfile import SIZE_NAMES, refuse_sizes
 from crosscast.data.fields import Fields
+from crosscast.data.files import read_text
 from crosscast.errors import InputError
 from crosscast.kernel import Program
 from crosscast.tuning.expressions import Expression, Value, plain
-from crosscast.tuning.spaces import NUMERIC, LaunchRule, Setting, Space
+from crosscast.tuning.spaces import NUMERIC, LaunchRule, Setting, Space, Variant
 
-T1_VERSION = 1
-T1_TYPE = re.compile(r"u?int\d*|float\d*|double\d*|half\d*|bool")
-AXES = ("X", "Y", "Z")
-TYPES = {
+_T1_VERSION = 1
+_T1_TYPE = re.compile(r"u?int\d*|float\d*|double\d*|half\d*|bool")
+_AXES = ("X", "Y", "Z")
+_TYPES = {
     **{f"int{8 * n}": name for n, name in ((1, "char"), (2, "short"), (4, "int"), (8, "long"))},
     **{f"uint{8 * n}": name for n, name in ((1, "uchar"), (2, "ushort"), (4, "uint"), (8, "ulong"))},
     "bool": "uchar",
 }
 """Types of OpenCL C by the names of T1, where these differ."""
 
-LANGUAGES = {"CUDA": "cuda", "HIP": "hip", "OpenCL": "opencl-c"}
+_LANGUAGES = {"CUDA": "cuda", "HIP": "hip", "OpenCL": "opencl-c"}
 _FILLS = {"Constant": "constant", "Random": "uniform"}
-_MOST_VALUES = 10_000
+_MOST_VALUES, _MOST_BYTES = 10_000, 16 << 20
 
 
 def read_space(path: str | Path, source: str | Path | None = None, kernel: str | None = None) -> Space:
@@ -43,11 +45,7 @@ def read_space(path: str | Path, source: str | Path | None = None, kernel: str |
     checked.
     """
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise InputError(f"{path}: cannot read the space ({reason})") from error
+    text = read_text(path, "space", _MOST_BYTES)
     if text.lstrip().startswith("{"):
         return _of_t1(path, text, source, kernel)
     try:
@@ -118,6 +116,11 @@ def _rule_of_toml(
             for text in value if isinstance(value, list) else [value]:
                 if name in NUMERIC and isinstance(text, str):
                     Expression.parse(text, f"{where}: arg[{number}]: {name}", known)
+                elif not isinstance(text, int | float | str | list | dict):
+                    expected = "a number, a text or a list"
+                    raise InputError.of(
+                        where=f"{where}: arg[{number}]", field=name, expected=expected, found=text
+                    )
     return rule
 
 
@@ -169,9 +172,9 @@ def _of_t1(path: Path, text: str, source: str | Path | None, kernel: str | None)
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid JSON: {error}") from error
-    version = _at(content, path, dict, "General", optional=True).get("FormatVersion", T1_VERSION)
-    if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= T1_VERSION:
-        expected = f"a T1 file of version {T1_VERSION}"
+    version = _at(content, path, dict, "General", optional=True).get("FormatVersion", _T1_VERSION)
+    if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= _T1_VERSION:
+        expected = f"a T1 file of version {_T1_VERSION}"
         raise InputError.of(where=path, field="General: FormatVersion", expected=expected, found=version)
     tuning = _at(content, path, list, "ConfigurationSpace", "TuningParameters")
     specification = _at(content, path, dict, "KernelSpecification")
@@ -179,8 +182,8 @@ def _of_t1(path: Path, text: str, source: str | Path | None, kernel: str | None)
     parameters = _parameters(items, str(path))
     size = specification.get("ProblemSize")
     sizes = size if isinstance(size, list) else [] if size is None else [size]
-    if len(sizes) > len(AXES):
-        expected = f"at most {len(AXES)} sizes"
+    if len(sizes) > len(_AXES):
+        expected = f"at most {len(_AXES)} sizes"
         raise InputError.of(where=path, field="ProblemSize", expected=expected, found=len(sizes))
     constants: dict[str, Value] = {"ProblemSize": sizes} if sizes else {}
     known = frozenset(parameters) | frozenset(constants)
@@ -189,10 +192,10 @@ def _of_t1(path: Path, text: str, source: str | Path | None, kernel: str | None)
     name = kernel or specification.get("KernelName")
     file = source if source is not None else path.parent / str(specification.get("KernelFile"))
     if source is None and not Path(file).is_file():
-        return Space(str(path), name, parameters, constraints)
+        return Space(str(path), name, parameters, constraints, constants=constants)
     name = kernel or _text(specification, path, "KernelName")
     rule = _rule_of_t1(path, specification, Path(file), name, known, constants)
-    return Space(str(path), name, parameters, constraints, rule)
+    return Space(str(path), name, parameters, constraints, rule, constants)
 
 
 _Kind = TypeVar("_Kind", list[Any], dict[str, Any])
@@ -239,14 +242,14 @@ def _rule_of_t1(
     constants: Mapping[str, Value],
 ) -> LaunchRule:
     language = specification.get("Language")
-    if language not in LANGUAGES:
+    if not isinstance(language, str) or language not in _LANGUAGES:
         raise InputError.of(
-            where=path, field="Language", expected=f"one of {', '.join(LANGUAGES)}", found=repr(language)
+            where=path, field="Language", expected=f"one of {', '.join(_LANGUAGES)}", found=repr(language)
         )
     options = [
         option
         for option in _at(specification, path, list, "CompilerOptions", optional=True)
-        if isinstance(option, str) and (LANGUAGES[language] != "opencl-c" or not option.startswith("-std"))
+        if isinstance(option, str) and (_LANGUAGES[language] != "opencl-c" or not option.startswith("-std"))
     ]
     program = Program.from_file(file, options=options)
 
@@ -255,13 +258,13 @@ def _rule_of_t1(
 
     def axes(field: str) -> tuple[Expression, ...]:
         table = _at(specification, path, dict, field)
-        return tuple(parse(table[axis], f"{field}: {axis}") for axis in AXES if axis in table)
+        return tuple(parse(table[axis], f"{field}: {axis}") for axis in _AXES if axis in table)
 
     local, total = axes("LocalSize"), axes("GlobalSize")
-    divisors = [specification.get(f"GridDiv{axis}") for axis in AXES]
+    given = {name: value for name, value in specification.items() if value is not None}
+    divisors = [_at(given, path, list, f"GridDiv{axis}", optional=True) for axis in _AXES]
     if constants and any(divisors):
-        size = constants["ProblemSize"]
-        problem = size if isinstance(size, list) else [size]
+        problem: Any = constants["ProblemSize"]
         grid = tuple(
             f"ceil(({items}) / ({' * '.join(f'({each})' for each in factors or [1])}))"
             for items, factors in zip(problem, divisors, strict=False)
@@ -298,12 +301,12 @@ def _argument_of_t1(entry: Any, path: Path, number: int, known: frozenset[str]) 
     kind = _text(entry, path, "Type")
     memory, fill = entry.get("MemoryType"), entry.get("FillType", "Constant")
     where = f"{path}: Arguments[{number}]"
-    table: dict[str, object] = {"type": TYPES.get(kind, kind)}
-    if not T1_TYPE.fullmatch(kind):
+    table: dict[str, object] = {"type": _TYPES.get(kind, kind)}
+    if not _T1_TYPE.fullmatch(kind):
         raise InputError.of(where=where, field="Type", expected="a number's type", found=kind)
     if memory == "Scalar":
         return table | {"value": entry.get("FillValue", 0)}
-    if memory != "Vector" or fill not in _FILLS:
+    if memory != "Vector" or not isinstance(fill, str) or fill not in _FILLS:
         expected = "Scalar, or a Vector with the FillType Constant or Random"
         raise InputError.of(where=where, expected=expected, found=f"{memory} with {fill}")
     size = str(entry.get("Size", ""))
@@ -312,3 +315,112 @@ def _argument_of_t1(entry: Any, path: Path, number: int, known: frozenset[str]) 
         return {"local": f"({size}) * {entry.get('TypeSize', 4)}"}
     table |= {"length": size, "fill": _FILLS[fill]}
     return table | ({"value": entry.get("FillValue", 0)} if fill == "Constant" else {})
+
+
+# --- written
+
+
+def t4_of(
+    variants: Sequence[Variant],
+    times: Mapping[int, Sequence[float]],
+    failed: Mapping[int, str],
+    forecasts: Sequence[Mapping[str, float]] = (),
+) -> dict[str, object]:
+    """Write results in the T4 format, of version 1.0.0: `times` in seconds and `failed` by a variant's index.
+
+    A failure is ``compile``, ``runtime``, ``timeout`` or ``correctness``; `forecasts`, in seconds by name,
+    are written as measurements beside the time.
+    """
+    results = []
+    for number, variant in enumerate(variants):
+        runs = [1e3 * seconds for seconds in times.get(number, ())]
+        median = sorted(runs)[len(runs) // 2] if runs else None
+        measurements = [] if median is None else [{"name": "time", "value": median, "unit": "ms"}]
+        if forecasts:
+            measurements += [
+                {"name": name, "value": 1e3 * value, "unit": "ms"}
+                for name, value in forecasts[number].items()
+            ]
+        # Of a variant that did not run it is not known whether it is correct.
+        checked = {"invalidity": failed.get(number, "correct"), "correctness": int(number not in failed)}
+        results.append(
+            {
+                "configuration": dict(variant),
+                "objectives": ["time"],
+                "times": {"runtimes": runs},
+                **(checked if runs or number in failed else {}),
+                "measurements": measurements,
+            }
+        )
+    return {"schema_version": "1.0.0", "results": results, "metadata": {"timeunit": "milliseconds"}}
+
+
+def t1_of(space: Space, name: str) -> dict[str, object]:
+    """Write a space in the T1 format, with its sizes as expressions; refuse what T1 cannot say."""
+    rule = space.rule
+    cuda, standard = rule.program.is_cuda, rule.program.standard
+    total, local = (rule.sizes[name] for name in (("grid", "block") if cuda else ("global", "local")))
+    if not local:
+        raise InputError.of(where=rule.where, field="local", expected="the local size, for T1", found="none")
+    dims = _AXES[: max(len(total), len(local))]
+    language = {form: name for name, form in _LANGUAGES.items()}.get(rule.program.form, "OpenCL")
+    version = f"-std={standard}" if cuda else f"-cl-std={'CL' * standard[0].isdigit()}{standard}"
+    return {
+        "General": {"BenchmarkName": name, "FormatVersion": _T1_VERSION, "OutputFormat": "JSON"},
+        "ConfigurationSpace": {
+            "TuningParameters": [
+                {"Name": each, "Type": _kind(values), "Values": str(list(values)), "Default": values[0]}
+                for each, values in space.parameters.items()
+            ],
+            "Conditions": [
+                {"Expression": each.text, "Parameters": sorted(each.names)} for each in space.constraints
+            ],
+        },
+        "KernelSpecification": {
+            "Language": language if language != "HIP" else "CUDA",
+            "CompilerOptions": [*rule.program.options, version],
+            "BenchmarkName": name,
+            "KernelName": rule.kernel,
+            "KernelFile": str(Path(rule.program.label).absolute()),
+            **rule.constants,
+            "GlobalSizeType": "CUDA" if cuda else "OpenCL",
+            "GlobalSize": dict(zip_longest(dims, (each.text for each in total), fillvalue="1")),
+            "LocalSize": dict(zip_longest(dims, (each.text for each in local), fillvalue="1")),
+            **({} if rule.shared is None else {"SharedMemory": rule.shared.text}),
+            "Arguments": [
+                _t1_argument(each, f"{rule.where}: arg[{number}]")
+                for number, each in enumerate(rule.arguments)
+            ],
+        },
+    }
+
+
+def _kind(values: Sequence[object]) -> str:
+    kinds = {type(each) for each in values}
+    return "int" if kinds <= {int, bool} else "string" if str in kinds else "float"
+
+
+def _t1_argument(table: Mapping[str, object], where: str) -> dict[str, object]:
+    content = {name: value for name, value in table.items() if name not in ("name", "read_only", "seed")}
+    local = content.pop("local", None)
+    if local is not None:
+        size = {"Size": str(local), "TypeSize": 1, "FillType": "Constant"}
+        return {"Type": "int8", "MemoryType": "Vector", "MemType": "Local", **size}
+    kind = str(content.pop("type", "none"))
+    name = {of: name for name, of in _TYPES.items() if name != "bool"}.get(kind, kind)
+    if _TYPES.get(name, name) != kind or not _T1_TYPE.fullmatch(name):
+        raise InputError.of(where=where, field="type", expected="a type that T1 has", found=kind)
+    fill = content.pop("fill", "zeros" if "length" in content else None)
+    match fill, sorted(content):
+        case None, ["value"]:
+            return {"Type": name, "MemoryType": "Scalar", "FillValue": content["value"]}
+        case ("zeros", ["length"]) | ("constant", ["length", "value"]):
+            filled = {"FillType": "Constant", "FillValue": content.get("value", 0)}
+        case "uniform", ["length"]:
+            filled = {"FillType": "Random", "FillValue": 1.0}
+        case _:
+            found = ", ".join(table)
+            raise InputError.of(
+                where=where, expected="a number, or zeros, one number or uniform ones, for T1", found=found
+            )
+    return {"Type": name, "MemoryType": "Vector", "Size": str(content["length"]), **filled}

@@ -1,7 +1,7 @@
 """Spaces of a kernel's variants: parameters with values, constraints, and the launch of each variant.
 
-A space is written in TOML, or in the T1 format of auto-tuners (`crosscast.tuning.tune`). Its expressions
-are arithmetic (`crosscast.tuning.expressions`).
+A space is written in TOML, or in the T1 format of auto-tuners (`crosscast.tuning.space_files`). Its
+expressions are arithmetic (`crosscast.tuning.expressions`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import functools
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -231,6 +232,26 @@ class Variants:
         return np.stack(columns, axis=1) if columns else np.zeros((len(self), 0))
 
 
+def variants_of(labels: Sequence[str]) -> Variants:
+    """Return the variants of labels, which name the same parameters in the same order."""
+    settings = [dict(part.partition("=")[::2] for part in label.split(";")) for label in labels]
+    names = tuple(settings[0])
+    for label, variant in zip(labels, settings, strict=True):
+        if tuple(variant) != names:
+            raise InputError.of(where="dataset", expected=f"variants of {', '.join(names)}", found=label)
+    columns = [[_setting(variant[name]) for variant in settings] for name in names]
+    values = tuple(tuple(sorted(set(column), key=lambda v: (isinstance(v, str), v))) for column in columns)
+    rows = [[own.index(value) for value in column] for own, column in zip(values, columns, strict=True)]
+    return Variants(names, values, np.array(rows, dtype=np.int64).T)
+
+
+def _setting(text: str) -> Setting:
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
+
+
 @dataclass(frozen=True)
 class Space:
     """Parameters of a kernel, their constraints, and the launch of a variant.
@@ -243,6 +264,7 @@ class Space:
     parameters: Mapping[str, tuple[Setting, ...]]
     constraints: tuple[Expression, ...]
     launches: LaunchRule | None = None
+    constants: Mapping[str, Value] = field(default_factory=dict)  # Other names in the constraints
 
     def variants(self, *, most: int = MOST_VARIANTS, seed: int = 0) -> Variants:
         """Return all valid variants, or `most` of them at random.
@@ -259,7 +281,7 @@ class Space:
                 rows, drawn = rows[np.sort(rng.permutation(len(rows))[: _MOST_ROWS // count])], True
             repeated = np.repeat(rows, count, axis=0)
             rows = np.concatenate([repeated, np.tile(np.arange(count), len(rows))[:, None]], axis=1)
-            bound = set(names[: index + 1])
+            bound = {*self.constants, *names[: index + 1]}
             for constraint in [each for each in constraints if each.names <= bound]:
                 constraints.remove(constraint)
                 rows = rows[constraint.holds(self._columns(rows), len(rows))]
@@ -275,9 +297,8 @@ class Space:
         return Variants(names, tuple(self.parameters.values()), rows, drawn)
 
     def _columns(self, rows: Integers) -> dict[str, Value]:
-        constants = {} if self.launches is None else dict(self.launches.constants)
         names = list(self.parameters)[: rows.shape[1]]
-        return constants | {
+        return {**self.constants} | {
             name: np.array(self.parameters[name])[indices]
             for name, indices in zip(names, rows.T, strict=True)
         }

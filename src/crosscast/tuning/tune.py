@@ -1,130 +1,42 @@
-"""Find the best variants of a kernel on devices in one call, `crosscast.tune`.
+"""Find the best variants of a kernel on devices in one call, `crosscast.tune`: forecast, and measured here.
 
-Spaces are written in the T1 format of auto-tuners, and results in their T4 format. Both are
-JSON; `crosscast.tuning.space_files` names their source.
+A journal keeps what was measured, from which an interrupted search resumes.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import tempfile
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import zip_longest
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from crosscast.characterization.launchfiles.launchfile import launch_head, toml_lines
 from crosscast.data.files import cache_home, make_folder
 from crosscast.device import Device
-from crosscast.errors import InputError
-from crosscast.tuning.profiling import Begin, Profiler, Progress
+from crosscast.devices.catalogue import device_of
+from crosscast.errors import CrosscastError, DeviceFault, InputError
+from crosscast.evaluation.loop import State
+from crosscast.kernel import Launch
+from crosscast.measure.processes import SessionJob, run_job
+from crosscast.measure.subjects import LaunchFile, Settings
+from crosscast.tuning.profiling import Begin, Profiler, Progress, json_lines
 from crosscast.tuning.ranking import PROFILES, Ranking, model_for, rank
-from crosscast.tuning.space_files import AXES, LANGUAGES, T1_TYPE, T1_VERSION, TYPES, read_space
-from crosscast.tuning.spaces import Space, Variant
+from crosscast.tuning.search import Search
+from crosscast.tuning.space_files import read_space
+from crosscast.tuning.spaces import LaunchRule, Space, Variant
 
+if TYPE_CHECKING:
+    from crosscast.measure.opencl import OpenCLDevice
 
-def t4_of(
-    variants: Sequence[Variant],
-    times: Mapping[int, Sequence[float]],
-    failed: Mapping[int, str],
-    forecasts: Sequence[Mapping[str, float]] = (),
-) -> dict[str, object]:
-    """Write results in the T4 format, of version 1.0.0: `times` in seconds and `failed` by a variant's index.
-
-    A failure is ``compile``, ``runtime``, ``timeout`` or ``correctness``; `forecasts`, in seconds by name,
-    are written as measurements beside the time.
-    """
-    results = []
-    for number, variant in enumerate(variants):
-        runs = [1e3 * seconds for seconds in times.get(number, ())]
-        median = sorted(runs)[len(runs) // 2] if runs else None
-        measurements = [] if median is None else [{"name": "time", "value": median, "unit": "ms"}]
-        if forecasts:
-            measurements += [
-                {"name": name, "value": 1e3 * value, "unit": "ms"}
-                for name, value in forecasts[number].items()
-            ]
-        # Of a variant that did not run it is not known whether it is correct.
-        checked = {"invalidity": failed.get(number, "correct"), "correctness": int(number not in failed)}
-        results.append(
-            {
-                "configuration": dict(variant),
-                "objectives": ["time"],
-                "times": {"runtimes": runs},
-                **(checked if runs or number in failed else {}),
-                "measurements": measurements,
-            }
-        )
-    return {"schema_version": "1.0.0", "results": results, "metadata": {"timeunit": "milliseconds"}}
-
-
-def t1_of(space: Space, name: str) -> dict[str, object]:
-    """Write a space in the T1 format, with its sizes as expressions; refuse what T1 cannot say."""
-    rule = space.rule
-    cuda, standard = rule.program.is_cuda, rule.program.standard
-    total, local = (rule.sizes[name] for name in (("grid", "block") if cuda else ("global", "local")))
-    if not local:
-        raise InputError.of(where=rule.where, field="local", expected="the local size, for T1", found="none")
-    dims = AXES[: max(len(total), len(local))]
-    language = {form: name for name, form in LANGUAGES.items()}.get(rule.program.form, "OpenCL")
-    version = f"-std={standard}" if cuda else f"-cl-std={'CL' * standard[0].isdigit()}{standard}"
-    return {
-        "General": {"BenchmarkName": name, "FormatVersion": T1_VERSION, "OutputFormat": "JSON"},
-        "ConfigurationSpace": {
-            "TuningParameters": [
-                {"Name": each, "Type": _kind(values), "Values": str(list(values)), "Default": values[0]}
-                for each, values in space.parameters.items()
-            ],
-            "Conditions": [
-                {"Expression": each.text, "Parameters": sorted(each.names)} for each in space.constraints
-            ],
-        },
-        "KernelSpecification": {
-            "Language": language if language != "HIP" else "CUDA",
-            "CompilerOptions": [*rule.program.options, version],
-            "BenchmarkName": name,
-            "KernelName": rule.kernel,
-            "KernelFile": str(Path(rule.program.label).absolute()),
-            **rule.constants,
-            "GlobalSizeType": "CUDA" if cuda else "OpenCL",
-            "GlobalSize": dict(zip_longest(dims, (each.text for each in total), fillvalue="1")),
-            "LocalSize": dict(zip_longest(dims, (each.text for each in local), fillvalue="1")),
-            **({} if rule.shared is None else {"SharedMemory": rule.shared.text}),
-            "Arguments": [
-                _t1_argument(each, f"{rule.where}: arg[{number}]")
-                for number, each in enumerate(rule.arguments)
-            ],
-        },
-    }
-
-
-def _kind(values: Sequence[object]) -> str:
-    kinds = {type(each) for each in values}
-    return "int" if kinds <= {int, bool} else "string" if str in kinds else "float"
-
-
-def _t1_argument(table: Mapping[str, object], where: str) -> dict[str, object]:
-    content = {name: value for name, value in table.items() if name not in ("name", "read_only", "seed")}
-    local = content.pop("local", None)
-    if local is not None:
-        size = {"Size": str(local), "TypeSize": 1, "FillType": "Constant"}
-        return {"Type": "int8", "MemoryType": "Vector", "MemType": "Local", **size}
-    kind = str(content.pop("type", "none"))
-    name = {of: name for name, of in TYPES.items() if name != "bool"}.get(kind, kind)
-    if TYPES.get(name, name) != kind or not T1_TYPE.fullmatch(name):
-        raise InputError.of(where=where, field="type", expected="a type that T1 has", found=kind)
-    fill = content.pop("fill", "zeros" if "length" in content else None)
-    match fill, sorted(content):
-        case None, ["value"]:
-            return {"Type": name, "MemoryType": "Scalar", "FillValue": content["value"]}
-        case ("zeros", ["length"]) | ("constant", ["length", "value"]):
-            filled = {"FillType": "Constant", "FillValue": content.get("value", 0)}
-        case "uniform", ["length"]:
-            filled = {"FillType": "Random", "FillValue": 1.0}
-        case _:
-            found = ", ".join(table)
-            raise InputError.of(
-                where=where, expected="a number, or zeros, one number or uniform ones, for T1", found=found
-            )
-    return {"Type": name, "MemoryType": "Vector", "Size": str(content["length"]), **filled}
+_MOST_FAULTS = 3
+_RUNS, _RUNS_S, _TIMEOUT_S = 7, 0.05, 60.0
 
 
 def tune(
@@ -233,9 +145,6 @@ def tune(
     folder = make_folder(cache_home() / "tuning" if cache is None else cache, "cache")
     profiler = Profiler(rule, jobs, folder=folder)
     if measure:
-        # Imported here: forecasts need no OpenCL.
-        from crosscast.tuning.measuring import Journal, here, measured_search
-
         device, description = here(on)
         devices = [description]
     times, descriptions = model_for(model, devices)
@@ -255,3 +164,147 @@ def tune(
     name = hashlib.sha256(f"{profiler.name} {device.id} {device.driver}".encode()).hexdigest()[:32]
     journal = Journal(folder / f"{name}-times.jsonl")
     return measured_search(ranking, device, measure, journal, within=within, progress=progress)
+
+
+def here(name: str | None) -> tuple[OpenCLDevice, Device]:
+    """Find a device of this machine by its id, by default the first, and its description."""
+    # Imported here: forecasts need no OpenCL.
+    from crosscast.measure.inventory import known_row
+    from crosscast.measure.opencl import find
+
+    device = find(name)
+    return device, device_of(known_row(device))
+
+
+@dataclass(frozen=True, eq=False)
+class Journal:
+    """A file of measurements, one line per variant, from which an interrupted search resumes."""
+
+    path: Path
+
+    def read(self) -> dict[str, list[float] | str]:
+        """Read the seconds of each variant's runs, or why it did not run, by label; skip a truncated line."""
+        return {
+            entry["variant"]: entry["failed"] if "failed" in entry else entry["times_s"]
+            for entry in json_lines(self.path)
+        }
+
+    def add(self, label: str, **result: object) -> None:
+        """Append a result."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"variant": label, **result}) + "\n")
+
+
+def measured_search(
+    ranking: Ranking,
+    device: OpenCLDevice,
+    most: int,
+    journal: Journal,
+    *,
+    within: float = 0.02,
+    progress: Progress = lambda state: None,
+) -> Ranking:
+    """Measure the variants that are most likely to be fast on the first device of `ranking`, `device`.
+
+    Forecasts are conditioned on each result. At most `most` are measured, those of the journal included; the
+    search ends when no other variant is likely to be faster by the share `within` of the time. After several
+    failures of the device one after another, measurements stay in the journal.
+    """
+    rule, search = ranking.space.rule, Search(ranking.candidates())
+    runs: dict[int, list[float]] = {}
+    failed: dict[int, str] = {}
+    rows_by_label = {label: row for row, label in enumerate(ranking.variants.labels)}
+
+    def learn(row: int, result: list[float] | str) -> None:
+        if isinstance(result, str):
+            failed[row] = result
+        else:
+            runs[row] = result
+        search.add({row: None if isinstance(result, str) else median(result)})
+
+    for label, result in journal.read().items():
+        if label in rows_by_label:
+            learn(rows_by_label[label], result)
+    start, before = time.monotonic(), len(runs) + len(failed)
+    faults: dict[str, str] = {}  # Added to the journal once the device runs another variant
+    while len(runs) + len(failed) < most and not search.is_over(within):
+        rows = search.next().tolist()
+        if not rows:
+            break
+        label = ranking.variants.labels[rows[0]]
+        try:
+            times = _times(rule, ranking.variants[rows[0]], device)
+            journal.add(label, times_s=times)
+            learn(rows[0], times)
+            for faulty, reason in faults.items():
+                journal.add(faulty, failed=reason)
+            faults = {}
+        except DeviceFault as error:
+            faults[label] = str(error)
+            if len(faults) == _MOST_FAULTS:
+                raise DeviceFault(
+                    f"{device.id}: failed {_MOST_FAULTS} times one after another, the last time with {label} "
+                    f"({error}); {len(runs)} variants were measured and are kept: the same command goes on"
+                ) from error
+            learn(rows[0], str(error))
+        except InputError as error:
+            journal.add(label, failed=str(error))
+            learn(rows[0], str(error))
+        done = len(runs) + len(failed)
+        elapsed_s = time.monotonic() - start
+        left_s = elapsed_s / max(done - before, 1) * (most - done)
+        progress(State(done, most, elapsed_s, left_s, label))
+    if not runs:
+        reason = next(iter(failed.values()), "none was measured")
+        raise InputError.of(where=device.id, expected="a variant that runs", found=reason)
+    if len(runs) + len(failed) < most and search.is_over(within):
+        why = f"Measuring ended, as no other variant is likely to be {100 * within:g} % faster."
+        ranking = replace(ranking, notes=(*ranking.notes, why))
+    return conditioned(ranking, search, {row: median(times) for row, times in runs.items()}, failed)
+
+
+def conditioned(
+    ranking: Ranking, search: Search, measured: Mapping[int, float], failed: Mapping[int, str]
+) -> Ranking:
+    """Condition a ranking on seconds measured on its first device, or reasons of failures, by row."""
+    log_time, deviation = search.posterior()
+    log_time[list(failed)] = np.inf
+    return replace(
+        ranking,
+        log_time=np.where(np.isfinite(ranking.log_time[:, :1]), log_time[:, None], np.inf),
+        deviation=deviation[:, None],
+        shares=ranking.shares[:, :1],
+        devices=ranking.devices[:1],
+        count_error=ranking.count_error[:1],
+        measured=dict(measured),
+        not_run=dict(failed),
+    )
+
+
+def _times(rule: LaunchRule, variant: Variant, device: OpenCLDevice) -> list[float]:
+    """Measure a variant in a separate process; return seconds of its runs by the device's timer."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "variant.toml"
+        path.write_text(variant_file(rule, variant), encoding="utf-8")
+        settings = Settings(
+            min_runs=_RUNS, min_time_s=_RUNS_S, warmups=1, timeout_s=_TIMEOUT_S, sensor="none", counters=False
+        )
+        answer = run_job(SessionJob(LaunchFile(str(path)), device.id, settings), _TIMEOUT_S)
+    times = [float(record["time_s"][0]) for record in answer["records"]]
+    if not times:
+        raise CrosscastError(f"{device.id}: the runs of {rule.kernel} have no times")
+    return times
+
+
+def variant_file(rule: LaunchRule, variant: Variant) -> str:
+    """Write the launch of a variant as a launch file, with absolute paths of files."""
+    kernel, (groups, local) = rule.kernel_of(variant), rule.groups(variant)
+    size = tuple(count * items for count, items in zip(groups, local, strict=True))
+    launch = Launch(kernel, size, local, (), shared=rule.shared_bytes(variant))
+    head = launch_head(launch, kernel.program, str(Path(rule.program.label).absolute()))
+    parts = [toml_lines({**head, "seed": rule.seed})]
+    for table in rule.tables(variant):
+        if "file" in table:
+            table["file"] = str((Path(rule.where).parent / str(table["file"])).absolute())
+        parts.append(f"\n[[arg]]\n{toml_lines(table)}")
+    return "".join(parts)

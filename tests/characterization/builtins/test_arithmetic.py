@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from crosscast.characterization.builtins import library
+from crosscast.kernel import Local
 from support.exact import FLOATS, INTEGERS, MODES, interesting, limits, to_float, to_integer
 from support.examples import one_in
 from support.harness import DTYPES, compiled_ir, evaluate, run
@@ -384,7 +385,7 @@ kernel void k(global const {base} *x, global {base} *out, local {base} *near) {{
 }}"""
     x = (np.arange(49) + 3).astype(DTYPES[base])
     out = np.zeros(48 * len(WIDTHS_VECTOR_DATA) + 4, DTYPES[base])
-    run(source, "k", [x, out, np.zeros(49, DTYPES[base])], 1, standard)
+    run(source, "k", [x, out, Local(49 * x.itemsize)], 1, standard)
     for n, width in enumerate(WIDTHS_VECTOR_DATA):
         expected = np.zeros(48, DTYPES[base])
         expected[: 3 * width] = x[1 : 1 + 3 * width].reshape(3, width)[::-1].ravel()

@@ -45,14 +45,7 @@ REAL: dict[str, Function] = {
     "fdiv": _divided,
     "frem": lambda a, b: float(np.fmod(a, b)),
 }
-_ORDERS: dict[str, Function] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "gt": operator.gt,
-    "ge": operator.ge,
-    "lt": operator.lt,
-    "le": operator.le,
-}
+_ORDERS: dict[str, Function] = {name: getattr(operator, name) for name in "eq ne gt ge lt le".split()}
 
 
 def compare_integers(predicate: str) -> tuple[Function, bool]:

@@ -1,9 +1,11 @@
-"""Variants measured on the CPU device of this machine, one that fails half-way, and scores of searches."""
+"""`crosscast.tune`: variants measured here, a device that fails half-way, and scores of searches."""
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,13 +19,13 @@ from crosscast.data.sources.runs import ConfiguredRun
 from crosscast.errors import DeviceFault, InputError
 from crosscast.report.document import Table
 from crosscast.report.tuning import ranking_report
-from crosscast.tuning import measuring
-from crosscast.tuning.evaluation import BUDGETS, evaluate_tuning, measured_of
-from crosscast.tuning.kernel_tuner import simulated
-from crosscast.tuning.measuring import Journal, here, measured_search, variant_file
+from crosscast.tuning import tune as measuring
+from crosscast.tuning.evaluation import BUDGETS, evaluate_tuning, measured_of, simulated
 from crosscast.tuning.profiling import Profiler
 from crosscast.tuning.ranking import Ranking, model_for, rank
 from crosscast.tuning.space_files import read_space
+from crosscast.tuning.spaces import variants_of
+from crosscast.tuning.tune import Journal, here, measured_search, variant_file
 from support.commands import Command, Output
 from support.examples import one_in
 from support.refusals import refusal, refusals
@@ -34,6 +36,22 @@ KERNEL, SPACE = (ROOT / "examples" / "tuning" / name for name in ("matmul.cl", "
 
 DEVICES = ("rtx-a4000", "gtx1080")
 tune = Command.of("tune")
+
+
+class Faulty:
+    """A device that fails in some runs, by their numbers, and is ever faster in the others."""
+
+    def __init__(self, fails: Callable[[int], object], fault: type[Exception] = DeviceFault) -> None:
+        self.run, self.fails, self.fault = -1, fails, fault
+
+    def __call__(self, *_: Any) -> list[float]:
+        self.run += 1
+        if self.fails(self.run):
+            raise self.fault("it is lost")
+        return [1e-3 * (100 - self.run)]
+
+
+SOUND = Faulty(lambda run: False)
 
 
 @pytest.fixture(scope="module")
@@ -95,44 +113,42 @@ def test_measurements_condition_forecasts_and_are_in_the_journal(ranking: Rankin
 def test_a_search_knows_what_cannot_run(
     ranking: Ranking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measuring, "_times", Faulty(100))
+    monkeypatch.setattr(measuring, "_times", SOUND)
     log_time = np.where(np.arange(len(ranking)) < len(ranking) // 2 + 1, np.inf, ranking.log_time[:, 0])
     few = replace(ranking, log_time=log_time[:, None])
     result = measured_search(few, here(None)[0], len(ranking), Journal(tmp_path / "times.jsonl"))
     assert np.isfinite(result.log_time[:, 0]).tolist() == np.isfinite(log_time).tolist()
 
 
-class Faulty:
-    """A device that fails after some runs."""
-
-    def __init__(self, after: int, fault: type[Exception] = DeviceFault) -> None:
-        self.runs, self.fault = after, fault
-
-    def __call__(self, *_: Any) -> list[float]:
-        self.runs -= 1
-        if self.runs < 0:
-            raise self.fault("it is lost")
-        return [1e-3 * (self.runs + 1)]
-
-
 def test_a_search_that_fails_half_way_goes_on(
     ranking: Ranking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device, journal = here(None)[0], Journal(tmp_path / "times.jsonl")
-    monkeypatch.setattr(measuring, "_times", Faulty(4))
+    monkeypatch.setattr(measuring, "_times", Faulty(lambda run: run >= 4))
     with pytest.raises(DeviceFault, match=r"failed 3 times one after another.*4 variants were measured"):
         measured_search(ranking, device, 12, journal, within=0.0)
     results = journal.read()
     assert len(results) == 4 and not any(isinstance(each, str) for each in results.values())
-    monkeypatch.setattr(measuring, "_times", Faulty(100))
+    monkeypatch.setattr(measuring, "_times", SOUND)
     result = measured_search(ranking, device, 12, journal, within=0.0)
     assert 5 <= len(result.measured) <= 12 and not result.not_run
     assert set(results) <= {ranking.variants.labels[row] for row in result.measured}
     ended = measured_search(ranking, device, 12, journal, within=0.99)
     assert ended.notes == ("Measuring ended, as no other variant is likely to be 99 % faster.",)
-    monkeypatch.setattr(measuring, "_times", Faulty(0, InputError))
+    monkeypatch.setattr(measuring, "_times", Faulty(lambda run: True, InputError))
     with pytest.raises(InputError, match="expected a variant that runs, found it is lost"):
         measured_search(ranking, device, 3, Journal(tmp_path / "none.jsonl"))
+
+
+def test_failures_between_runs_are_those_of_variants(
+    ranking: Ranking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "_times", Faulty(lambda run: run % 2))
+    journal = Journal(tmp_path / "times.jsonl")
+    result = measured_search(ranking, here(None)[0], 6, journal, within=0.0)
+    assert (len(result.measured), len(result.not_run)) == (3, 3)
+    # The last one may be the device's, of which no run is known since.
+    assert [isinstance(each, str) for each in journal.read().values()] == [False, False, True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -156,6 +172,9 @@ def test_crosscast_is_a_strategy_of_kernel_tuner(ranking: Ranking) -> None:
     least = simulated(ranking.variants, times, ranking.strategy(), 8, 0)
     assert least[0] == pytest.approx(times[int(ranking.order()[0])])
     assert least[-1] <= np.sort(times)[3]
+    fewer = SimpleNamespace(param_names=["GROUP"], list=[(4,)])
+    message = "tune_params: expected values of the space's parameters, found none for "
+    assert refusal(ranking.strategy().tune, fewer, None, {}).startswith(message)
 
 
 def runs(folder: Path) -> list[ConfiguredRun]:
@@ -184,6 +203,10 @@ def test_searches_end_at_the_optimum_of_a_space(cache: None, folder: Path, tmp_p
     other = read_space(tmp_path / "other.toml")
     message = "expected the name of one kernel of the dataset (matmul)"
     assert message in refusal(evaluate_tuning, dataset, [other])
+    assert variants_of(["A=1;B", "A=2;B"]).labels == ("A=1;B=", "A=2;B=")
+    twice = [replace(each, application="other") for each in runs(folder)]
+    both = measured_of(dataset_on_catalogue("made", [*runs(folder), *twice], {}))
+    assert [*both] == ["product-matmul", "other-matmul"]
     plain = [ConfiguredRun("a", "k", "small", Configuration("gtx1080", {}), 1.0, (), 1)]
     assert "expected times of variants" in refusal(measured_of, dataset_on_catalogue("made", plain, {}))
 
