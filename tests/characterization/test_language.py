@@ -3,14 +3,12 @@
 Much was refused or wrong once, as in kernels of public collections.
 """
 
-from contextlib import nullcontext
-
 import numpy as np
 import pytest
 
 import crosscast
 from crosscast.characterization import frontend, toolchain
-from crosscast.errors import KernelFault, KernelTimeout, LaunchError, UnsupportedError
+from crosscast.errors import KernelTimeout, LaunchError, UnsupportedError
 from crosscast.kernel import Image, Kernel, Program, Sampler
 from support.examples import one_in
 from support.launching import LEVELS, ints, launch, zeros
@@ -212,42 +210,6 @@ def test_an_endless_loop_ends_at_the_time_limit(level: str, body: str) -> None:
     source = f"kernel void k(global int *a) {{ {body} }}"
     with pytest.raises(KernelTimeout, match=r"0.5 s \(the time limit\)"):
         launch(source, 8, 4, zeros(8), options=[level], timeout_s=0.5, threads=2)
-
-
-_NEVER = "for (int i = 0; i < 2 + l; i++) { t[l] += i; if (l >= get_local_size(0)) barrier(1); }"
-_LEAVE = "for (int i = 0; i < 9; i++) { if (i == 1 && (l == 0 || l == 1)) break; barrier(1); t[l] = i + 7; }"
-_FIRST_GROUP = "if (get_global_id(0) < 2) { barrier(1); t[l] = 9; }"
-
-
-@every_level
-@pytest.mark.parametrize(
-    ("body", "local_size", "expected"),
-    [
-        (_NEVER, (4, 1), [1, 4, 8, 13, 5, 8, 12, 17]),
-        (_LEAVE, (2, 1), [7] * 8),
-        (_FIRST_GROUP, (2, 1), [9, 9, 2, 3, 4, 5, 6, 7]),
-        # In work-groups of another shape only some of the work-items reach the barrier.
-        (_NEVER, (2, 2), None),
-        (_LEAVE, (4, 1), None),
-        (_FIRST_GROUP, (4, 1), None),
-    ],
-)
-def test_a_barrier_may_depend_on_what_is_the_same_in_the_group(
-    level: str, body: str, local_size: tuple[int, int], expected: list[int] | None
-) -> None:
-    source = f"""kernel void k(global int *o) {{
-      local int t[4];
-      int g = get_global_id(0) + get_global_id(1) * get_global_size(0);
-      int l = get_local_id(0) + get_local_id(1) * get_local_size(0);
-      t[l] = g;
-      {body}
-      o[g] = t[l];
-    }}"""
-    out = zeros(8)
-    fault = pytest.raises(KernelFault, match="not reached by all") if expected is None else nullcontext()
-    with fault:
-        launch(source, (8 // local_size[1], local_size[1]), local_size, out, options=[level])
-        assert out.tolist() == expected
 
 
 @pytest.mark.parametrize("size", [0, 4])

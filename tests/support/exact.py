@@ -1,11 +1,13 @@
-"""Conversions in exact arithmetic, the reference for those of OpenCL C."""
+"""Conversions in exact arithmetic, the reference for those of OpenCL C, and numbers that are special."""
 
 import math
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from support.harness import DTYPES
 
@@ -76,3 +78,19 @@ def interesting(base: str) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
         below = np.nextafter(positive[-len(ends) :], dtype(0))
         signed = np.concatenate([positive, -positive, below, -below, np.array([np.nan], dtype)])
         return np.concatenate([signed, rng.uniform(-300, 300, 96 - len(signed)).astype(dtype)])
+
+
+def specials(base: str) -> npt.NDArray[Any]:
+    """Zeros, ones, infinities, NaN and the ends of the normal and subnormal range."""
+    info = np.finfo(DTYPES[base])
+    values = [0.0, 1.0, 0.5, 1.5, 2.0, np.inf, info.max, info.smallest_normal, info.smallest_subnormal]
+    positive = np.array(values, DTYPES[base])
+    return np.concatenate([positive, -positive, np.array([np.nan], DTYPES[base])])
+
+
+def pairs(base: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """All pairs of special values, and random ones: 432 altogether."""
+    edges = specials(base)
+    x, y = (side.ravel() for side in np.meshgrid(edges, edges))
+    random = np.random.default_rng(2).uniform(-20, 20, (2, 432 - len(x))).astype(DTYPES[base])
+    return np.concatenate([x, random[0]]), np.concatenate([y, random[1]])

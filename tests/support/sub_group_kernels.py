@@ -402,6 +402,21 @@ _LANGUAGE = {
         4,
         4,
     ),
+    "a barrier that no work-item reaches": body(
+        "local int t[4]; t[l] = g; for (uint i = 0; i < 2 + l; i++) { t[l] += i; if (l >= m) barrier(1); }"
+        " o[g] = t[l];",
+        8,
+        4,
+    ),
+    "a loop that whole groups leave before a barrier": body(
+        "local int t[2]; t[l] = g; for (int i = 0; i < 9; i++) { if (i == 1 && (l == 0 || l == 1)) break;"
+        " barrier(1); t[l] = i + 7; } o[g] = t[l];",
+        8,
+        2,
+    ),
+    "a barrier of the first group": body(
+        "local int t[2]; t[l] = g; if (g < 2) { barrier(1); t[l] = 9; } o[g] = t[l];", 8, 2
+    ),
     "a group that returns before a barrier": body(
         "local int s; if (get_group_id(0) == 1) return; if (l == 0) s = g; barrier(CLK_LOCAL_MEM_FENCE);"
         " o[g] = s; if (g & 1) return; prefetch(a, 8); o[g] += 100;",

@@ -13,7 +13,7 @@ import pytest
 
 from crosscast.characterization.builtins import library
 from crosscast.kernel import Local
-from support.exact import FLOATS, INTEGERS, MODES, interesting, limits, to_float, to_integer
+from support.exact import FLOATS, INTEGERS, MODES, interesting, limits, pairs, to_float, to_integer
 from support.examples import one_in
 from support.harness import DTYPES, compiled_ir, evaluate, run
 
@@ -258,14 +258,6 @@ def test_upsample_joins_two_halves(base: str, wide: str, sign: str, width: int) 
 
 SAME_SIZE = {"half": "short", "float": "int", "double": "long"}
 CASES_RELATIONAL = [("float", 1), ("float", 4), ("double", 1), ("double", 3), ("half", 1), ("half", 16)]
-
-
-def pairs(base: str) -> tuple[Array, Array]:
-    info = np.finfo(DTYPES[base])
-    values = [0.0, 1.0, np.inf, np.nan, info.max, info.smallest_normal, info.smallest_subnormal]
-    edges = np.array([*values, *(-v for v in values)], DTYPES[base])
-    x, y = (side.ravel() for side in np.meshgrid(edges, edges))
-    return np.resize(x, 240), np.resize(y, 240)
 
 
 @pytest.mark.parametrize(("base", "width"), CASES_RELATIONAL)

@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pytest
 import scipy.special
 
+from support.exact import pairs, specials
+from support.examples import one_in
 from support.harness import DTYPES, evaluate
 
 Array = npt.NDArray[Any]
@@ -137,14 +139,6 @@ BINARY: dict[str, tuple[Wide, float]] = {
 }
 
 
-def specials(base: str) -> Array:
-    """Zeros, ones, infinities, NaN and the ends of the normal and subnormal range."""
-    info = np.finfo(DTYPES[base])
-    values = [0.0, 1.0, 0.5, 1.5, 2.0, np.inf, info.max, info.smallest_normal, info.smallest_subnormal]
-    positive = np.array(values, DTYPES[base])
-    return np.concatenate([positive, -positive, np.array([np.nan], DTYPES[base])])
-
-
 def error(got: Array, expected: Array) -> float:
     """Largest error in units of the last place; infinite where only one is NaN or infinite."""
     with np.errstate(all="ignore"):
@@ -167,9 +161,11 @@ def points(base: str, low: float, high: float, seed: int) -> Array:
     return values
 
 
-@pytest.mark.parametrize(
-    ("base", "width"), [("float", 1), ("float", 3), ("float", 8), ("double", 1), ("double", 4), ("half", 16)]
-)
+# By twos, as hundreds of functions take long to compile.
+CASES = [("float", 3), ("float", 1), ("double", 4), ("double", 1), ("half", 16), ("float", 8)]
+
+
+@pytest.mark.parametrize(("base", "width"), one_in(2, CASES))
 def test_unary_functions_are_as_exact_as_the_standard_asks(base: str, width: int) -> None:
     names = [n for n in UNARY if base == "float" or not n.startswith(("native_", "half_"))]
     for shared in sorted({UNARY[n][2] for n in names}):
@@ -181,14 +177,6 @@ def test_unary_functions_are_as_exact_as_the_standard_asks(base: str, width: int
             with np.errstate(all="ignore"):
                 expected = np.asarray(reference(x.astype(np.longdouble)))
             assert error(got[name], expected) <= tolerance(base, allowed), name
-
-
-def pairs(base: str) -> tuple[Array, Array]:
-    """All pairs of special values, and random ones: 432 altogether."""
-    edges = specials(base)
-    x, y = (side.ravel() for side in np.meshgrid(edges, edges))
-    random = np.random.default_rng(2).uniform(-20, 20, (2, 432 - len(x))).astype(DTYPES[base])
-    return np.concatenate([x, random[0]]), np.concatenate([y, random[1]])
 
 
 @pytest.mark.parametrize(("base", "width"), [("float", 1), ("float", 4), ("double", 3), ("half", 2)])

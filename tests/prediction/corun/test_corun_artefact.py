@@ -68,21 +68,31 @@ def test_an_application_that_is_there_twice_is_named_twice(model: TrainedCoRunMo
     assert sizes.labels() == ["bfs small", "bfs tiny"]
 
 
-def test_a_mix_larger_than_those_of_training_is_predicted_with_a_warning(model: TrainedCoRunModel) -> None:
-    (predicted,) = model.predict([(A, B, C, A)])
-    assert predicted.time_s is not None
-    assert predicted.warnings == (
-        "4 applications at once, and the model was trained on mixes of 2 and 3: it is asked beyond what it "
-        "was tested on, and its intervals are those of these",
-    )
+LARGE = (
+    "4 applications at once, and the model was trained on mixes of 2 and 3: it is asked beyond what it was "
+    "tested on, and its intervals are those of these"
+)
+ALL_NEW = "x, y are all new to the model, and its intervals come from mixes with one new application"
+UNTIMED = "no isolated time is known of cfd small, so that no time of the mix is told"
 
 
-def test_applications_that_are_all_new_are_doubted(model: TrainedCoRunModel) -> None:
-    both, one = model.predict([(X, Y), (A, X)])
-    assert both.warnings == (
-        "x, y are all new to the model, and its intervals come from mixes with one new application",
-    )
-    assert one.warnings == ()
+@pytest.mark.parametrize(
+    ("mix", "warnings"),
+    [
+        ((A, B, C, A), (LARGE,)),
+        ((X, Y), (ALL_NEW,)),
+        ((A, X), ()),
+        ((A, replace(B, time_s=None, memory_bytes=None, power_w=None)), (UNTIMED,)),
+    ],
+)
+def test_what_was_not_tested_or_is_not_known_is_a_warning(
+    model: TrainedCoRunModel, mix: Mix, warnings: tuple[str, ...]
+) -> None:
+    (predicted,) = model.predict([mix])
+    assert predicted.warnings == warnings
+    assert all(predicted.slowdown)
+    numbers = (predicted.time_s, predicted.serial_s, predicted.power_w, predicted.memory_bytes)
+    assert [each is None for each in numbers] == [warnings == (UNTIMED,)] * 4
 
 
 def test_what_is_outside_of_the_training_is_warned_of(model: TrainedCoRunModel) -> None:
@@ -97,15 +107,6 @@ def test_what_is_outside_of_the_training_is_warned_of(model: TrainedCoRunModel) 
     assert predicted.warnings == (
         f"outside of what the model was trained on in: {name} of {X.name} {high + 0.1:.4g} "
         f"({low:.4g} to {high:.4g})",
-    )
-
-
-def test_without_a_time_alone_no_time_is_told_and_said_so(model: TrainedCoRunModel) -> None:
-    (predicted,) = model.predict([(A, replace(B, time_s=None, memory_bytes=None, power_w=None))])
-    assert (predicted.time_s, predicted.serial_s, predicted.power_w, predicted.memory_bytes) == (None,) * 4
-    assert all(predicted.slowdown)
-    assert predicted.warnings == (
-        "no isolated time is known of cfd small, so that no time of the mix is told",
     )
 
 
