@@ -339,6 +339,16 @@ class Parameter:
     is_named: bool = False
 
 
+def as_sizes(kernel: Kernel, label: str, sizes: int | Sequence[int]) -> tuple[int, ...]:
+    """Return sizes as plain integers, also from NumPy's."""
+    values = [sizes] if not hasattr(sizes, "__iter__") else list(sizes)
+    try:
+        # int() would truncate 2.5; __index__ refuses it.
+        return tuple(value.__index__() for value in values)
+    except AttributeError:
+        raise LaunchError(f"{kernel.name}: the {label} must be whole numbers, found {sizes!r}") from None
+
+
 @dataclass(frozen=True, eq=False)
 class Launch:
     """One invocation of a kernel.
@@ -393,19 +403,20 @@ class Launch:
         >>> Launch.on_grid(kernel, (4, 2), 128).global_size
         (512, 2)
         """
-        blocks = [grid] if isinstance(grid, int) else list(grid)
-        threads = [block] if isinstance(block, int) else list(block)
+        blocks, threads = as_sizes(kernel, "grid", grid), as_sizes(kernel, "block", block)
         for label, sizes in (("grid", blocks), ("block", threads)):
             if not 1 <= len(sizes) <= 3 or any(size < 1 for size in sizes):
-                raise LaunchError(
-                    f"{kernel.name}: {label} must be 1 to 3 numbers of at least 1, found {tuple(sizes)}"
-                )
+                expected = "1 to 3 numbers of at least 1"
+                raise LaunchError(f"{kernel.name}: {label} must be {expected}, found {sizes}")
         pairs = list(itertools.zip_longest(blocks, threads, fillvalue=1))
         extent = tuple(blocks * threads for blocks, threads in pairs)
         local = tuple(threads for _, threads in pairs)
         return cls(kernel, extent, local, tuple(args), shared=shared, variables=dict(variables or {}))
 
     def __post_init__(self) -> None:
+        for name in ("global_size", "local_size", "global_offset"):
+            sizes = as_sizes(self.kernel, name.replace("_", " "), getattr(self, name))
+            object.__setattr__(self, name, sizes)  # Plain integers, also of NumPy's
         for problem in self._problems():
             raise LaunchError(f"{self.kernel.name}: {problem}")
 

@@ -168,6 +168,18 @@ def test_offsets_that_do_not_fit(offset: Sequence[int], words: str) -> None:
     assert words in _refusal(LaunchError, lambda: launch(_ADD_ONE, 16, 4, ints(16), global_offset=offset))
 
 
+def test_sizes_of_numpy_are_plain_numbers_and_halves_are_refused() -> None:
+    kernel = Kernel.from_source("__global__ void k() {}", "k", form="cuda")
+    block: Any = np.array([32, 2])
+    grid: Any = np.int64(4)
+    on_grid, whole = Launch.on_grid(kernel, grid, block), Launch(kernel, (32 * grid, 2), tuple(block))
+    for each in (on_grid, whole):
+        sizes = (each.global_size, each.local_size)
+        assert sizes == ((128, 2), (32, 2)) and {type(n) for size in sizes for n in size} == {int}
+    words = _refusal(LaunchError, lambda: Launch(kernel, (128.5,), (32,)))  # type: ignore[arg-type]
+    assert "the global size must be whole numbers, found (128.5,)" in words
+
+
 def test_offsets_up_to_the_limit_run() -> None:
     source = "kernel void k(global ulong *a) { a[get_local_id(0)] = get_global_id(0); }"
     out = np.zeros(4, np.uint64)

@@ -127,7 +127,7 @@ def _as_launch(
     global_offset: int | Sequence[int],
 ) -> Launch:
     """Unify the two ways to call `characterize`."""
-    from crosscast.kernel import Kernel, Launch
+    from crosscast.kernel import Kernel, Launch, as_sizes
 
     if isinstance(kernel, Launch):
         if global_size is not None or local_size is not None or len(args) > 0:
@@ -137,17 +137,7 @@ def _as_launch(
         raise LaunchError(f"characterize takes a Kernel or one Launch, found {type(kernel).__name__}")
     if global_size is None:
         raise LaunchError(f"{kernel.name}: the global size is missing")
-    extent = _as_sizes(kernel, "global size", global_size)
-    group = default_local_size(extent) if local_size is None else _as_sizes(kernel, "local size", local_size)
-    offset = _as_sizes(kernel, "global offset", global_offset)
+    extent = as_sizes(kernel, "global size", global_size)
+    group = default_local_size(extent) if local_size is None else as_sizes(kernel, "local size", local_size)
+    offset = as_sizes(kernel, "global offset", global_offset)
     return Launch(kernel, extent, group, tuple(args), offset)
-
-
-def _as_sizes(kernel: Kernel, label: str, sizes: int | Sequence[int]) -> tuple[int, ...]:
-    """Return sizes as plain integers, also from NumPy's."""
-    values = [sizes] if not hasattr(sizes, "__iter__") else list(sizes)
-    try:
-        # int() would truncate 2.5; __index__ refuses it.
-        return tuple(value.__index__() for value in values)
-    except AttributeError:
-        raise LaunchError(f"{kernel.name}: the {label} must be whole numbers, found {sizes!r}") from None

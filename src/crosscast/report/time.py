@@ -25,7 +25,7 @@ from crosscast.report import figures as draw
 from crosscast.report.cards import held_out_table
 from crosscast.report.document import Heading, Part, Report, Table
 from crosscast.report.fields import Score, bootstrap_sentence, explained, score_table, scores_of
-from crosscast.report.numbers import named
+from crosscast.report.numbers import named, plural
 from crosscast.report.prediction import trained_on
 from crosscast.units import format_count
 
@@ -75,9 +75,9 @@ def _subject(study: TimeEvaluation) -> str:
     counts = study.counts
     return (
         f"{study.label}: {format_count(counts['cells'])} measurement points of "
-        f"{counts['kernels_at_a_size']} kernels at a size ({counts['kernels']} kernels, "
-        f"{counts['applications']} applications) on {counts['devices']} devices; {study.folds}; "
-        f"seed {study.seed}"
+        f"{plural(counts['kernels_at_a_size'], 'kernel')} at a size ({plural(counts['kernels'], 'kernel')}, "
+        f"{plural(counts['applications'], 'application')}) on {plural(counts['devices'], 'device')}; "
+        f"{study.folds}; seed {study.seed}"
     )
 
 

@@ -161,6 +161,22 @@ def test_numbers_that_do_not_matter_are_no_warning(model: TrainedLaunchTimes) ->
     assert predicted.assumed[0].numbers.keys() == {"l1_bytes"}
 
 
+@pytest.mark.parametrize("key", ["rx7900xtx", "rtx4090", "a100-sxm-40gb"])
+def test_what_nearly_fits_the_last_cache_may_partly_have_stayed_there(
+    model: TrainedLaunchTimes, key: str
+) -> None:
+    device = device_named(key)
+    cache = float(sheets_of([device]).last_cache.item())
+    sizes = [int(share * cache / 8 / 256) * 256 for share in np.linspace(0.6, 1.2, 13)]
+    forecasts = [model.predict(stream(size), [device]) for size in sizes]
+    times, least = (
+        np.array([each.centre[0, 0] for each in forecasts]),
+        np.array([each.low[0, 0] for each in forecasts]),
+    )
+    assert (np.diff(times) > 0).all() and (np.diff(least) > -1e-9).all()
+    assert (least < 0.97 * times).all()
+
+
 def test_a_probe_far_from_its_forecast_is_doubted_an_absurd_one_refused(model: TrainedLaunchTimes) -> None:
     time = float(model.predict(stream(1 << 20), ["gtx1080"]).centre[0, 0])
     (warnings,) = model.predict(stream(1 << 20), ["k40c"], probes={"gtx1080": time * 30}).warnings
@@ -173,7 +189,7 @@ def test_a_probe_far_from_its_forecast_is_doubted_an_absurd_one_refused(model: T
 
 @pytest.mark.parametrize("count", [0, -1, 1000])
 def test_suggestions_are_of_one_device_at_least(model: TrainedLaunchTimes, count: int) -> None:
-    with pytest.raises(InputError, match=f"suggest_probes: expected from 1 to .* devices, found {count}"):
+    with pytest.raises(InputError, match=f"suggest-probes: expected from 1 to .* measured, found {count}"):
         model.suggest_probes(count)
 
 

@@ -416,8 +416,7 @@ def evaluate_corun(
         check_level(level)
     if (any(probes) and split != "leave-benchmark-out") or min(probes, default=0) < 0:
         expected = "0, or with leave-benchmark-out at least 0"
-        found = f"{min(probes)} to {max(probes)}"
-        raise InputError.of(where="probes", expected=expected, found=found)
+        raise InputError.of(where="probes", expected=expected, found=", ".join(map(str, probes)))
     probes = tuple(dict.fromkeys(probes))
     folds = folds_of(co_runs.mixes, split, seed)
     pairs = [(count, model) for count in probes for model in models]

@@ -46,6 +46,13 @@ class Suggestion:
         return {"devices": list(self.devices), "error": self.error, "error_before": self.error_before}
 
 
+def check_count(count: int, free: int) -> None:
+    """Refuse to suggest as many probes as there are unmeasured devices: one is to be predicted."""
+    if not 0 < count < free:
+        expected = f"from 1 to {free - 1}, as {free} devices are not measured"
+        raise InputError.of(where="suggest-probes", expected=expected, found=count)
+
+
 def suggest_probes(
     predictor: GaussianPredictor,
     count: int,
@@ -62,9 +69,7 @@ def suggest_probes(
     keys = predictor.keys
     candidates = keys if among is None else [key for key in keys if key in set(among)]
     free = [keys.index(key) for key in candidates if key not in measured]
-    if not 0 < count < len(free):
-        expected = f"from 1 to {len(free) - 1}, as {len(free)} devices are not measured"
-        raise InputError.of(where="suggest-probes", expected=expected, found=count)
+    check_count(count, len(free))
     draws = _drawn(predictor.scatter)
     known = [keys.index(key) for key in measured]
 

@@ -18,7 +18,14 @@ from crosscast.devices.device_files import NUMBERS
 from crosscast.errors import InputError
 from crosscast.prediction.intervals import CONFORMAL
 from crosscast.prediction.store import StoredModel
-from crosscast.prediction.time.card import Probes, Suggestion, TimeCard, TrainedTimes, doubt_of_probe
+from crosscast.prediction.time.card import (
+    Probes,
+    Suggestion,
+    TimeCard,
+    TrainedTimes,
+    check_count,
+    doubt_of_probe,
+)
 from crosscast.prediction.time.counts import work_of
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import Assumed, NearestLaunch, TimeForecast
@@ -230,9 +237,7 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         """
         keys = [device.key for device in self.devices]
         free = [key for key in keys if (among is None or key in among) and key not in measured]
-        if not 1 <= count <= len(free):
-            expected = f"from 1 to {len(free)} devices"
-            raise InputError.of(where="suggest_probes", expected=expected, found=count)
+        check_count(count, len(free))
         sides = [side_of(device) for device in self.devices]
         deviation = np.median(self.predictor.counted.doubt.deviations, axis=1)[None, sides]
         together = self.predictor.counted.together[in_common(self.devices)]
