@@ -386,6 +386,7 @@ STOPS = {"kind": ONE, "preempts": np.zeros((1, 1), np.bool_)}
         ({"forecast_s": np.ones(1)}, 1000.0, "learning: expected jobs without predicted times, found both"),
         (STOPS, 1000.0, "learning: expected jobs without preemption, found both"),
         ({"learning": replace(LEARNING, kind=np.zeros(2, np.int64))}, 1000.0, "rules: learning: expected"),
+        ({}, 100.0, "learning: extra_w: expected at most the"),
     ],
 )
 def test_what_cannot_be_learned_is_refused(

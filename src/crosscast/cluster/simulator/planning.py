@@ -18,7 +18,7 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Cuts, Machine, PlacedJobs, Policy, Schedule, Speeds
-from crosscast.cluster.resources import Resources, milliwatts, resources_of
+from crosscast.cluster.resources import MILLIWATTS, Resources, milliwatts, resources_of
 from crosscast.cluster.rules import Learning, Rules, Sharing
 from crosscast.cluster.simulator.engine import NO_JOBS
 from crosscast.cluster.simulator.plan import (
@@ -66,6 +66,7 @@ from crosscast.cluster.simulator.seats import (
     take_seat,
 )
 from crosscast.cluster.site import NO_SITE
+from crosscast.errors import InputError
 
 
 @jit_cached
@@ -509,6 +510,11 @@ def _choose(plan: SchedulePlan, learning: Learning) -> None:
     choices = learning.choose(tables.measured.copy(), tables.tried.copy())
     tables.option[:], tables.expected[:] = choices.option, choices.slowdown
     tables.need[:] = milliwatts(choices.extra_w)
+    needs, left = plan.needs[:, 0] * tables.need[learning.kind], plan.capacity[-1, -1]
+    if (needs > left).any():
+        expected = f"at most the {left / MILLIWATTS:g} W that the budget leaves beside idle processors"
+        found = f"{needs.max() / MILLIWATTS:g} W for a job"
+        raise InputError.of(where="learning", field="extra_w", expected=expected, found=found)
 
 
 def _taken_cuts(plan: SchedulePlan) -> tuple[Integers, Reals]:
