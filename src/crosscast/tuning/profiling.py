@@ -300,8 +300,6 @@ class VariantCounts:
 
     def leave_one_out(self) -> list[Profile]:
         """Estimate each variant that was run from the others alone, in the order of `profiled`."""
-        if len(self.profiled) < 2:
-            return list(self.profiled.values())
         components = [process.leave_one_out() for process, _ in self._fitted]
         return self._of_components(components, list(self.profiled))
 

@@ -214,8 +214,9 @@ def rank(
     default profiles are kept in the user's cache. `begin` is called with the number of variants and the
     expected seconds, `progress` after each profile and each `_BLOCK` of forecasts.
     """
-    if profiles < 1:
-        raise InputError.of(where="profiles", expected="at least 1", found=profiles)
+    if profiles < 2:
+        # One says nothing of how well others are estimated from it.
+        raise InputError.of(where="profiles", expected="at least 2", found=profiles)
     variants = space.variants(most=MOST_RANKED, seed=seed) if variants is None else variants
     profiler = Profiler(space.rule) if profiler is None else profiler
     sizes, unsized = _group_items(space.rule, variants)
