@@ -45,11 +45,13 @@ class SharedBuffer:
 _serial = itertools.count()
 
 
-def _create(nbytes: int, number: int) -> tuple[SharedBuffer, mmap.mmap]:
+def _create(nbytes: int, number: int, content: AnyArray | None = None) -> tuple[SharedBuffer, mmap.mmap]:
     offset = _STAGGER * (number % 4)
     try:
         fd = os.memfd_create("crosscast-buffer", os.MFD_CLOEXEC)
         os.truncate(fd, offset + max(nbytes, 1))
+        if content is not None:  # Written, as pages of a mapping would be cleared first, one by one
+            _write(fd, content.reshape(-1).view(np.uint8).data, offset)
         mapped = mmap.mmap(fd, offset + max(nbytes, 1))
         if nbytes >= _LARGE:
             mapped.madvise(mmap.MADV_HUGEPAGE)
@@ -69,6 +71,12 @@ def shared_empty(shape: int | Sequence[int], dtype: npt.DTypeLike) -> AnyArray:
     return buffer.data.view(element).reshape(shape)
 
 
+def _write(fd: int, content: memoryview, offset: int) -> None:
+    while content:
+        written = os.pwrite(fd, content, offset)
+        content, offset = content[written:], offset + written
+
+
 def _shared_buffer(array: AnyArray, number: int) -> tuple[SharedBuffer, bool]:
     """Return shared memory with the content of a launch's buffer, and whether it is the array's memory.
 
@@ -77,9 +85,7 @@ def _shared_buffer(array: AnyArray, number: int) -> tuple[SharedBuffer, bool]:
     same = _shared.get(_address(array))
     if same is not None and array.flags.c_contiguous and array.nbytes == same.nbytes:
         return replace(same, data=array.reshape(-1).view(np.uint8)), True
-    buffer, _ = _create(array.nbytes, number)
-    buffer.data.view(array.dtype).reshape(array.shape)[...] = array
-    return buffer, False
+    return _create(array.nbytes, number, np.ascontiguousarray(array))[0], False
 
 
 def _address(array: AnyArray) -> int:
@@ -97,9 +103,7 @@ def memory_file(name: str, content: bytes = b"", nbytes: int = 0) -> Iterator[in
     try:
         if nbytes:
             os.truncate(fd, nbytes)
-        view = memoryview(content)
-        while view:
-            view = view[os.write(fd, view) :]
+        _write(fd, memoryview(content), 0)
         yield fd
     finally:
         os.close(fd)
