@@ -108,6 +108,8 @@ def peers(threads: int, last_cache_bytes: int) -> dict[str, float]:
         while time.perf_counter() < end:
             start = time.process_time()
             by_host = library.peer(what, threads, arrays.ctypes.data, count, _REPEATS)
+            if by_host < 0:
+                raise SystemExit(f"own_machine: {threads} threads cannot be started")
             times.append(min(by_host, (time.process_time() - start) / threads))
         found[name] = amount / min(times)
     return found

@@ -62,7 +62,7 @@ __global__ void copy_elements(T *out, T *in, int n) {
 
 // The distribution of Abramowitz and Stegun 26.2.17.
 __device__ float normal(float d) {
-  float k = 1.0f / (1.0f + 0.2316419f * fabsf(d));
+  float k = __fdividef(1.0f, 1.0f + 0.2316419f * fabsf(d));
   float tail = 0.3989422804f * __expf(-0.5f * d * d) *
                (k * (0.319381530f + k * (-0.356563782f + k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f)))));
   return d > 0 ? 1.0f - tail : tail;
@@ -76,8 +76,8 @@ __device__ void price(float &call, float &put, float s, float x, float t, float 
   put = x * discount * (1.0f - below2) - s * (1.0f - below1);
 }
 
-__global__ void black_scholes(float2 *calls, float2 *puts, float2 *prices, float2 *strikes, float2 *years, float r, float v,
-                              int n) {
+__global__ void black_scholes(float2 *__restrict__ calls, float2 *__restrict__ puts, float2 *__restrict__ prices,
+                              float2 *__restrict__ strikes, float2 *__restrict__ years, float r, float v, int n) {
   int i = blockDim.x * blockIdx.x + threadIdx.x;
   if (i >= n / 2) return;
   float2 s = prices[i], x = strikes[i], t = years[i], call, put;
@@ -133,11 +133,11 @@ __global__ void histogram_64(unsigned *partial, uint4 *data, unsigned n) {
 // An option a block, of 2,048 steps, 16 nodes a work-item.
 __global__ void binomial(float *values, float4 *options) {
   __shared__ float first[129];
-  int item = threadIdx.x, final_step = max(0, item * 16);
+  int item = threadIdx.x, final_step = max(0, item * 16 - 1);
   float4 option = options[blockIdx.x]; // Price, strike, drift of a step, and the discounted odds of a rise
   float fall = 1.0f - option.w, node[17];
-  for (int k = 0; k < 16; k++) node[k] = fmaxf(option.x * expf(option.z * (2.0f * (item * 16 + k) - 2048)) - option.y, 0.0f);
-  if (item == 0) first[128] = fmaxf(option.x * expf(option.z * 2048) - option.y, 0.0f);
+  for (int k = 0; k < 16; k++) node[k] = fmaxf(option.x * __expf(option.z * (2.0f * (item * 16 + k) - 2048)) - option.y, 0.0f);
+  if (item == 0) first[128] = fmaxf(option.x * __expf(option.z * 2048) - option.y, 0.0f);
   for (int step = 2048; step > 0; step--) {
     first[item] = node[0];
     __syncthreads();

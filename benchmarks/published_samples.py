@@ -7,7 +7,8 @@ loops over bytes are not made vectors. Before, the median error was 17 %, with 8
 
 They are from outputs in public notes: a GTX 1650 Super (CUDA 11.2, the mean of two runs), an RTX 3090, two
 A100 SXM4 with 80 GB, a T4G, which has a T4's data sheet, and an RTX 4060 Ti. Of samples with several
-kernels those are taken whose others take some microseconds. It takes half a minute.
+kernels those are taken whose others take some microseconds; the time of `binomial` has the copies of its
+quotes and results. It takes half a minute.
 """
 
 from __future__ import annotations

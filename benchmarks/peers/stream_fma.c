@@ -59,7 +59,8 @@ __attribute__((visibility("default"))) double peer(int what, int threads, double
     static struct part parts[MOST];
     static pthread_t ids[MOST];
     pthread_barrier_t barrier;
-    threads = threads < MOST ? threads : MOST;
+    if (threads > MOST)
+        return -1;
     pthread_barrier_init(&barrier, 0, threads);
     uint64_t each = count / threads;
     for (int i = 0; i < threads; i++) {

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -341,11 +342,11 @@ class Parameter:
 
 def as_sizes(kernel: Kernel, label: str, sizes: int | Sequence[int]) -> tuple[int, ...]:
     """Return sizes as plain integers, also from NumPy's."""
-    values = [sizes] if not hasattr(sizes, "__iter__") else list(sizes)
     try:
-        # int() would truncate 2.5; __index__ refuses it.
-        return tuple(value.__index__() for value in values)
-    except AttributeError:
+        values = [sizes] if isinstance(sizes, int) or not np.ndim(sizes) else list(sizes)
+        # int() would truncate 2.5; an index refuses it.
+        return tuple(operator.index(value) for value in values)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
         raise LaunchError(f"{kernel.name}: the {label} must be whole numbers, found {sizes!r}") from None
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -245,15 +245,18 @@ def test_loads_are_in_turn_in_loops_that_may_store_what_they_load(parts: tuple[s
 
 APART = "b[t] = a[t]; b[t + n] = a[t + n]; b[t + 2 * n] = a[t + 2 * n]"
 STRAIGHT = {
-    ("const float *a, float *b", APART): 3,
-    ("const float *__restrict__ a, float *__restrict__ b", APART): 1,
-    ("float *a, float *b", "a[t] *= 2; a[t + 1] *= 2"): 1,
-    ("float *a, float *b", "b[t + n] = 1; s = a[t]"): 1,
-    ("const float *a, float *b", "b[t + n] = a[t]; s = b[(int)a[t + 1]]"): 3,
-    ("const float3 *a, float3 *b", "b[t + n] = a[t]"): 1,
-    ("const float3 *a, float3 *b", "b[t] = a[t]; b[t + n] = a[t + n]"): 2,
+    ("const float *a, float *b", APART): (3, 2),
+    ("const float *__restrict__ a, float *__restrict__ b", APART): (1, 0),
+    ("float *a, float *b", "a[t] *= 2; a[t + 1] *= 2"): (1, 0),
+    ("float *a, float *b", "b[t + n] = 1; s = a[t]"): (1, 0),
+    ("const float *a, float *b", "b[t + n] = a[t]; s = b[(int)a[t + 1]]"): (3, 1),
+    ("const float3 *a, float3 *b", "b[t + n] = a[t]"): (1, 0),
+    ("const float3 *a, float3 *b", "b[t] = a[t]; b[t + n] = a[t + n]"): (2, 1),
+    ("const float *a, float *b", "b[t + n] = a[(int)a[t]]; b[t + n + 1] = 1; s = a[t + 2 * n]"): (3, 1),
+    ("float *a, float *b", "atomicAdd(&b[t + n], 1.0f); s = a[t]"): (1, 0),
+    ("float *a, float *b", "b[(int)a[t]] = 1; s = atomicAdd(&b[t + n], 1.0f)"): (2, 1),
 }
-"""Parameters and straight code, and how many of its loads wait for each other or for stores between them."""
+"""Parameters, straight code, and how many loads wait for others or for stores, and for stores alone."""
 
 
 @pytest.mark.parametrize("parts", STRAIGHT)
@@ -267,17 +270,52 @@ def test_loads_wait_for_what_the_stores_before_them_wait_for(parts: tuple[str, s
     arrays: list[Any] = [np.zeros(64, np.float32), np.zeros(64, np.float32), np.zeros(64, np.float32)]
     kernel = Kernel.from_source(source, "k", form="cuda")
     path = crosscast.characterize(kernel, 1, 1, [*arrays, np.int32(4)]).launch["path"]
-    assert path["block_loads"] == {"global": STRAIGHT[parts]}
+    assert (path["block_loads"]["global"], path["loads_in_turn"].get("global", 0)) == STRAIGHT[parts]
+
+
+MODULE = "__constant__ float table[8]; __device__ float one[8], other[8];"
+
+
+@pytest.mark.parametrize(
+    "code", ["b[t] = table[t]; b[t + n] = table[t + n]", "other[t] = one[t]; other[t + n] = one[t + n]"]
+)
+def test_no_store_changes_constants_or_another_variable(code: str) -> None:
+    source = f"{MODULE} __global__ void k(float *b, int n) {{ int t = threadIdx.x; {code}; }}"
+    kernel = Kernel.from_source(source, "k", form="cuda")
+    path = crosscast.characterize(kernel, 1, 1, [np.zeros(8, np.float32), np.int32(4)]).launch["path"]
+    assert sum(path["block_loads"].values()) == 1
+
+
+def test_much_straight_code_is_read_in_no_time() -> None:
+    """A look at each pair of a store and a load would take some seconds."""
+    steps = "".join(f"o[x[t + {i} * n]] = a[y[t + {i} * n]] + 2;" for i in range(400))
+    source = (
+        f"__global__ void k(float *o, float *a, int *x, int *y, int n) {{ int t = threadIdx.x; {steps} }}"
+    )
+    kernel = Kernel.from_source(source, "k", form="cuda")
+    arrays: list[Any] = [np.zeros(512, dtype) for dtype in (np.float32, np.float32, np.int32, np.int32)]
+    path = crosscast.characterize(kernel, 1, 1, [*arrays, np.int32(1)]).launch["path"]
+    assert path["block_loads"] == {"global": 2 * 400}
+
+
+NARROW = """void k({space} const {kind} *a, {space} {kind} *b, int n) {{
+  int threads = {size};
+  for (int i = {item}; i < n; i += threads) b[i] = a[i];
+}}"""
+LANGUAGES: dict[Literal["cuda", "opencl-c"], dict[str, str]] = {
+    "cuda": {"space": "", "size": "blockDim.x", "item": "threadIdx.x"},
+    "opencl-c": {"space": "global", "size": "get_local_size(0)", "item": "get_local_id(0)"},
+}
 
 
 @pytest.mark.parametrize("kind", ["unsigned char", "short", "int"])
-def test_loads_of_narrow_values_are_in_turn_as_others(kind: str) -> None:
+@pytest.mark.parametrize("form", LANGUAGES)
+def test_loads_of_narrow_values_are_in_turn_as_others(form: Literal["cuda", "opencl-c"], kind: str) -> None:
     """LLVM would make vectors of iterations, which GPUs do not have."""
-    source = f"""__global__ void k(const {kind} *a, {kind} *b, int n) {{
-      for (int i = threadIdx.x; i < n; i += blockDim.x) b[i] = a[i];
-    }}"""
+    head = "__global__ " if form == "cuda" else "kernel "
+    source = head + NARROW.format(kind=kind, **LANGUAGES[form])
     dtype = {"unsigned char": np.uint8, "short": np.int16, "int": np.int32}[kind]
     args: list[Any] = [np.zeros(4096, dtype), np.zeros(4096, dtype), np.int32(4096)]
-    kernel = Kernel.from_source(source, "k", form="cuda")
+    kernel = Kernel.from_source(source, "k", form=form, options=["-O3"])
     path = crosscast.characterize(kernel, 32, 32, args).launch["path"]
     assert path["loads_in_turn"] == path["block_loads"] == {"global": 128}

@@ -351,6 +351,12 @@ def test_jobs_are_in_the_order_of_submission_and_steps_are_none(tmp_path: Path) 
     assert trace.names["executable"] == ("solve", "mesh")
 
 
+def test_fields_that_are_not_read_may_be_long(tmp_path: Path) -> None:
+    head, *jobs = LOG.splitlines()
+    text = "\n".join([f"{head}|SubmitLine", *(f"{job}|{'x' * 70_000}" for job in jobs)])
+    assert read_sacct(log(tmp_path, text)).names == read_sacct(log(tmp_path, LOG)).names
+
+
 def test_times_may_be_as_people_read_them_or_unknown(tmp_path: Path) -> None:
     text = "JobID|Submit|Elapsed|Timelimit|NNodes|State\n1|2024-05-31T12:00:00|1-02:03:04|10:00|3|FAILED\n"
     (tmp_path / "jobs.gz").write_bytes(gzip.compress(text.encode()))

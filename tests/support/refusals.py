@@ -1,8 +1,9 @@
 """What is refused: the sentence of a call, and tables, one file a folder.
 
-In ``refusals.toml`` are the rows of each test by its name.
+In ``refusals.toml`` are the rows of each test by its name, in whose texts ``@x*1000@`` is so many of `x`.
 """
 
+import re
 import tomllib
 from collections.abc import Callable
 from functools import cache
@@ -18,7 +19,16 @@ P = ParamSpec("P")
 
 @cache
 def _tables(folder: Path) -> dict[str, dict[str, list[Any]]]:
-    return tomllib.loads((folder / "refusals.toml").read_text(encoding="utf-8"))
+    tables: dict[str, Any] = _long(tomllib.loads((folder / "refusals.toml").read_text(encoding="utf-8")))
+    return tables
+
+
+def _long(value: Any) -> Any:
+    if isinstance(value, str):
+        return re.sub(r"@([^@*]+)\*(\d+)@", lambda each: each[1] * int(each[2]), value)
+    if isinstance(value, list):
+        return [_long(each) for each in value]
+    return {key: _long(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
 def refusals(names: str) -> Callable[[Callable[P, None]], Callable[P, None]]:

@@ -112,8 +112,9 @@ def test_constraints_of_t1_may_name_the_size_of_the_problem(folder: Path) -> Non
     condition = {"Expression": "block_size_x * TILE <= ProblemSize[0] // 64"}
     section = T1["ConfigurationSpace"] | {"Conditions": [condition]}
     (folder / "alone").mkdir()
-    for each in (folder, folder / "alone"):
-        space = space_of(each, json.dumps(T1 | {"ConfigurationSpace": section}), None)
+    as_text = T1 | {"KernelSpecification": T1["KernelSpecification"] | {"ProblemSize": ["4096"]}}
+    for each, content in ((folder, T1), (folder / "alone", T1), (folder, as_text)):
+        space = space_of(each, json.dumps(content | {"ConfigurationSpace": section}), None)
         assert [label.split(";") for label in space.variants().labels] == [
             [f"block_size_x={group}", f"TILE={tile}"] for group, tile in ((32, 1), (32, 2), (64, 1))
         ]

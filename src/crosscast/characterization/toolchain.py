@@ -173,6 +173,7 @@ def _compile(program: Program, target: str, *more: str) -> bytes:
         *_WARNINGS_OF_DRIVERS,
         # Among warnings errors are hard to find.
         *(() if any(option.startswith("-W") for option in program.options) else ("-w",)),
+        *(("-fno-vectorize",) if level(program) in ("-O2", "-O3") else ()),  # As GPUs have no vectors
         *(absolute(o) for o in program.options if not o.startswith("-O")),
         *inlining(program),
         level(program),

@@ -24,6 +24,8 @@ from crosscast.errors import InputError
 
 _BLOCK = 1 << 20
 _LONGEST_LINE = 64 << 10
+_LONGEST_JOB = 16 << 20
+"""Bytes of a line of Slurm's, which may hold the command line and a comment."""
 _MOST_BYTES = 4 << 30
 """Limit on the text, also where a compressed file is small."""
 _MOST_COMMENTS = 4 << 20
@@ -249,15 +251,16 @@ def read_trace(path: str | Path) -> JobTrace:
     return read_sacct(path) if is_sacct else read_swf(path)
 
 
-def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+def text_lines(path: Path, longest: int = _LONGEST_LINE) -> Iterator[tuple[int, str]]:
     """Yield the lines of a log, plain or compressed with gzip, with their numbers."""
     total = 0
     with opened(path) as file:
         for number in itertools.count(1):
-            line = file.readline(_LONGEST_LINE + 1)
+            line = file.readline(longest + 1)
             total += len(line)
-            if len(line) > _LONGEST_LINE or total > _MOST_BYTES:
-                raise InputError(f"{path}: line {number}: expected a job, found too long a line or file")
+            if len(line) > longest or total > _MOST_BYTES:
+                what = "line" if len(line) > longest else "file"
+                raise InputError(f"{path}: line {number}: expected a job, found too long a {what}")
             if not line:
                 return
             yield number, line.decode("utf-8", errors="replace").rstrip("\r\n")
@@ -372,7 +375,7 @@ def read_sacct(path: str | Path) -> JobTrace:
 
 def _sacct_table(path: Path) -> tuple[dict[str, tuple[str, ...]], list[int]]:
     """Return the texts of each field, and the line of each job, without steps."""
-    lines = text_lines(path)
+    lines = text_lines(path, _LONGEST_JOB)
     header = next(lines, (0, ""))[1].split("|")
     jobs: dict[int, list[str]] = {}
     for number, text in lines:

@@ -278,7 +278,12 @@ def application(name: str) -> type[Application]:
     """
     if name in names():
         modules = (importlib.import_module(f"crosscast.suite.{module}") for module in _MODULES)
-        return next(kind for module in modules for kind in _applications_in(module) if kind.name == name)
+        kinds = (kind for module in modules for kind in _applications_in(module) if kind.name == name)
+        if (kind := next(kinds, None)) is None:
+            raise InputError(
+                f"{name}: expected a class of this application in {', '.join(_MODULES)}, found none"
+            )
+        return kind
     driver = Path(name) / _DRIVER
     if not driver.is_file():
         raise InputError(

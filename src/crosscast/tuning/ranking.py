@@ -214,10 +214,10 @@ def rank(
     default profiles are kept in the user's cache. `begin` is called with the number of variants and the
     expected seconds, `progress` after each profile and each `_BLOCK` of forecasts.
     """
-    if profiles < 2:
+    variants = space.variants(most=MOST_RANKED, seed=seed) if variants is None else variants
+    if profiles < min(2, len(variants)):
         # One says nothing of how well others are estimated from it.
         raise InputError.of(where="profiles", expected="at least 2", found=profiles)
-    variants = space.variants(most=MOST_RANKED, seed=seed) if variants is None else variants
     profiler = Profiler(space.rule) if profiler is None else profiler
     sizes, unsized = _group_items(space.rule, variants)
     left_out = []

@@ -185,7 +185,9 @@ def _of_t1(path: Path, text: str, source: str | Path | None, kernel: str | None)
     if len(sizes) > len(_AXES):
         expected = f"at most {len(_AXES)} sizes"
         raise InputError.of(where=path, field="ProblemSize", expected=expected, found=len(sizes))
-    constants: dict[str, Value] = {"ProblemSize": sizes} if sizes else {}
+    # Conditions may compute with sizes that are written as texts.
+    numbers = [int(each) if isinstance(each, str) and each.isdigit() else each for each in sizes]
+    constants: dict[str, Value] = {"ProblemSize": numbers} if sizes else {}
     known = frozenset(parameters) | frozenset(constants)
     conditions = _at(content, path, list, "ConfigurationSpace", "Conditions", optional=True)
     constraints = _constraints([_text(each, path, "Expression") for each in conditions], str(path), known)

@@ -10,6 +10,7 @@ import json
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -183,11 +184,12 @@ class Journal:
     path: Path
 
     def read(self) -> dict[str, list[float] | str]:
-        """Read the seconds of each variant's runs, or why it did not run, by label; skip a truncated line."""
-        return {
-            entry["variant"]: entry["failed"] if "failed" in entry else entry["times_s"]
-            for entry in json_lines(self.path)
-        }
+        """Read the seconds of each variant's runs, or why it did not run, by label; skip damaged lines."""
+        found: dict[str, list[float] | str] = {}
+        for entry in json_lines(self.path):
+            with suppress(KeyError, TypeError):
+                found[entry["variant"]] = entry["failed"] if "failed" in entry else entry["times_s"]
+        return found
 
     def add(self, label: str, **result: object) -> None:
         """Append a result."""

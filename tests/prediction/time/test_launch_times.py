@@ -191,6 +191,8 @@ def test_a_probe_far_from_its_forecast_is_doubted_an_absurd_one_refused(model: T
 def test_suggestions_are_of_one_device_at_least(model: TrainedLaunchTimes, count: int) -> None:
     with pytest.raises(InputError, match=f"suggest-probes: expected from 1 to .* measured, found {count}"):
         model.suggest_probes(count)
+    with pytest.raises(InputError, match="expected at least two devices that are not measured, found 1"):
+        model.suggest_probes(1, among=["gtx1080"])
 
 
 def test_a_probe_is_its_own_forecast_and_narrows_the_others(model: TrainedLaunchTimes) -> None:

@@ -65,14 +65,19 @@ def test_the_kernels_with_which_a_textbook_begins_take_what_was_published(tmp_pa
 
 @pytest.mark.system
 def test_samples_take_what_they_print(tmp_path: Path) -> None:
-    """Copies by few work-items wait for each load; columns of a matrix are written at half of the rate."""
+    """Copies by few work-items wait for each load. Why columns take long on two GPUs is not known."""
     found = list(rows(samples(tmp_path), tmp_path, ""))
     assert len(found) == 62
-    by_columns = [row for row in found if "naive" in row.launch]
-    others = [row for row in found if row not in by_columns and (row.launch, row.device) != SLOWER]
-    assert all(0.6 < row.predicted_s / row.published_s < 1.6 for row in others)
-    assert all(row.low_s <= row.published_s <= row.high_s for row in others)
+    ratios = {(row.launch, row.device): row.predicted_s / row.published_s for row in found}
+    unknown = {
+        f"transpose-transpose_{name}": on for name, on in (("naive", ("t4", GPU)), ("tile<0>", (GPU,)))
+    }
+    too_fast = {(launch, device) for launch, devices in unknown.items() for device in devices}
+    assert all(0.25 < ratios[each] < 0.6 for each in too_fast)
+    assert all(0.6 < ratio < 1.6 for each, ratio in ratios.items() if each not in too_fast)
+    outside = {(row.launch, row.device) for row in found if not row.low_s <= row.published_s <= row.high_s}
+    assert outside == {("transpose-transpose_naive", device) for device in ("t4", GPU)}
     assert scores(found)["median_error"] < 0.2
 
 
-SLOWER = "transpose-transpose_tile<0>", "a100-sxm-80gb"
+GPU = "a100-sxm-80gb"

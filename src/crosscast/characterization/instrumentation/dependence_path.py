@@ -12,7 +12,7 @@ iterations with the same path are assumed to be consecutive, the most frequent o
 an inner loop to have equal numbers of iterations, up to one.
 
 Devices without speculation run basic blocks one after another. Their path is the sum of those of the executed
-blocks.
+blocks, in which a load that may read what a store before it writes waits for what that store waits for.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ class _Step:
     is_barrier: bool
     is_last: bool  # Nothing in its block depends on it
     position: int  # In its block
-    behind: tuple[int, ...]  # Positions of stores that compilers keep before it
+    behind: int | None  # Position of the last store that compilers keep before it
+    stores: bool
+    copies: bool
 
 
 @dataclass
@@ -97,7 +99,7 @@ class Dependences:
         function: ir.Function,
         in_turn: Collection[str] = (),
         rolled: Collection[str] = (),
-        behind: Mapping[str, Mapping[int, tuple[int, ...]]] | None = None,
+        behind: Mapping[str, Mapping[int, int]] | None = None,
     ) -> None:
         """Read a kernel, and what is known of the compilers of devices.
 
@@ -167,11 +169,18 @@ class Dependences:
             {space: length // unit & _FIELD for space, unit in _LOADS.items() if length // unit & _FIELD},
             self._in_blocks(executions, _INSTRUCTION),
             self._loads_in(executions),
-            *(
-                self._loads_in({label: n for label, n in executions.items() if label in blocks})
-                for blocks in (self._in_turn, self._rolled)
-            ),
+            *(self._in_turns(executions, blocks) for blocks in (self._in_turn, self._rolled)),
         )
+
+    def _in_turns(self, executions: Mapping[str, int], blocks: Collection[str]) -> dict[str, int]:
+        """Loads of blocks in loops that are not unrolled, and those that stores keep apart elsewhere."""
+        totals = Counter[str]()
+        for label, times in executions.items():
+            for space, unit in _LOADS.items() if times else ():
+                steps = self._steps[label]
+                free = 0 if label in blocks else _chain(steps, unit, is_kept=False)
+                totals[space] += times * (_chain(steps, unit) - free)
+        return {space: total for space, total in totals.items() if total}
 
     def _loads_in(self, executions: Mapping[str, int]) -> dict[str, int]:
         return {
@@ -270,7 +279,7 @@ class Dependences:
         state[_NOW] = now
 
 
-def _steps(block: ir.Block, defined: set[str], behind: Mapping[int, tuple[int, ...]]) -> list[_Step]:
+def _steps(block: ir.Block, defined: set[str], behind: Mapping[int, int]) -> list[_Step]:
     steps = []
     waited_for: set[str] = set()
     for position, i in reversed(list(enumerate(block.instructions))):
@@ -282,29 +291,35 @@ def _steps(block: ir.Block, defined: set[str], behind: Mapping[int, tuple[int, .
         operands = tuple(sorted(i.uses() & defined))
         waited_for.update(operands)
         is_last = i.result not in waited_for
-        steps.append(
-            _Step(i.result, operands, _weight(i), barrier, is_last, position, behind.get(position, ()))
-        )
+        kind, kept = i.kind[0].split(".")[0], behind.get(position)
+        what = kind in ("stores", "atomics", "copies"), kind == "copies"
+        steps.append(_Step(i.result, operands, _weight(i), barrier, is_last, position, kept, *what))
     return steps[::-1]
 
 
-def _chain(steps: Iterable[_Step], unit: int) -> int:
+def _chain(steps: Iterable[_Step], unit: int, *, is_kept: bool = True) -> int:
     """Return the length of the longest chain of a block by itself, in instructions or in loads.
 
-    A load waits for what a store before it waits for: GPUs issue in the order of the code.
+    A load that compilers keep behind a store waits for what this and earlier ones wait for: GPUs issue in the
+    order of the code. Without `is_kept`, it does not.
     """
     lengths: dict[str, int] = {}
-    ends: dict[int, int] = {}
-    fence = longest = 0
+    issued: dict[int, int] = {}  # When stores are, by their positions
+    last = fence = longest = 0
     for step in steps:
         weight = step.weight // unit & _FIELD
         if step.is_barrier:
             fence = longest = longest + weight
             continue
-        before = [lengths.get(name, fence) for name in step.operands]
-        before += [ends.get(position, fence) for position in step.behind]
-        ends[step.position] = length = weight + max([fence, *before])
+        start = max((lengths.get(name, fence) for name in step.operands), default=fence)
+        start = max(start, fence)
+        if is_kept and step.behind is not None:
+            start = max(start, issued[step.behind])
+        length = start + weight
         longest = max(longest, length)
+        if step.stores:
+            # What is copied is loaded first.
+            issued[step.position] = last = max(last, length if step.copies else start)
         if step.result:
             lengths[step.result] = length
     return longest
@@ -319,7 +334,7 @@ def _weight(instruction: ir.Instruction) -> int:
         return _INSTRUCTION + max((_LOADS[_BY_NUMBER[n]] for n in spaces if n in _BY_NUMBER), default=0)
     if kind in ("loads", "consecutive", "atomics") or where == ["read"]:
         # Generic pointers are mostly to global memory, as are images.
-        space = "global" if kind == "images" or where[0] == "generic" else where[0]
+        space = "global" if kind == "images" or where[0] == "generic" else where[0].partition("_")[0]
         return _INSTRUCTION + _LOADS.get(space, 0)
     return _INSTRUCTION
 

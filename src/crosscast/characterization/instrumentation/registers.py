@@ -15,7 +15,12 @@ from typing import Literal
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph
-from crosscast.characterization.instrumentation.accesses import MemoryAccess, PointerClasses, type_bytes
+from crosscast.characterization.instrumentation.accesses import (
+    MemoryAccess,
+    PointerClasses,
+    address_space,
+    type_bytes,
+)
 from crosscast.characterization.instrumentation.instruction_kinds import value_bytes
 
 _UNIT_BYTES = 4
@@ -49,8 +54,10 @@ _CALLS_BY_LANE = tuple(
 
 Sum = tuple[frozenset[tuple[str, int]], int]
 """A linear form: values with their factors, and a constant."""
-_Address = tuple[frozenset[tuple[str, int]], bool, frozenset[str]]
-"""Terms of an address, whether it is known, and the parameters and variables that it may be in."""
+_Address = tuple[frozenset[tuple[str, int]], bool]
+"""Terms of an address, and whether these are all of it."""
+_CONSTANT = 2
+"""Address space that no kernel writes."""
 
 
 def mark_local_loads(sums: LinearForms) -> None:
@@ -76,14 +83,13 @@ def blocks_in_turn(sums: LinearForms, classes: PointerClasses) -> tuple[set[str]
     """
     function = sums.function
     loops = graph.innermost(graph.find_loops(function.flow))
-    restricted = {each.name for each in function.parameters if each.is_restricted}
     in_turn: set[graph.Loop] = set()
     rolled: set[graph.Loop] = set()
     for loop in set(loops.values()):
         blocks = [function.blocks[label] for label in sorted(loop.blocks)]
         steps = sums.steps(blocks)
         exits = sums.exits_of(blocks, steps)
-        if exits == "unknown" or sums.may_change_loads(blocks, steps, classes, restricted):
+        if exits == "unknown" or sums.may_change_loads(blocks, steps, classes):
             in_turn.add(loop)
         if loop in in_turn or exits != "constant":
             rolled.add(loop)
@@ -93,40 +99,48 @@ def blocks_in_turn(sums: LinearForms, classes: PointerClasses) -> tuple[set[str]
     )
 
 
-def loads_behind_stores(sums: LinearForms, classes: PointerClasses) -> dict[str, dict[int, tuple[int, ...]]]:
-    """Return by block and position of a load the positions of stores in the block that it is kept behind.
+def loads_behind_stores(sums: LinearForms, classes: PointerClasses) -> dict[str, dict[int, int]]:
+    """Return by block and position of a load that of the last store before it that it is kept behind.
 
-    Compilers do not move it before a store that may be to the same global memory. Of stores whose addresses
-    differ by constants, the last one counts.
+    Compilers do not move it before a store that may be to the same global memory, unless their addresses
+    differ by a constant.
     """
-    function = sums.function
-    restricted = {each.name for each in function.parameters if each.is_restricted}
-    met: dict[tuple[_Address, _Address], bool] = {}
+    roots = {}
 
-    def address_of(access: MemoryAccess) -> _Address:
-        roots = frozenset(classes.members(access.pointer))
-        return sums.of(access.pointer)[0], access.index is None, roots
+    def address_of(access: MemoryAccess) -> tuple[_Address, frozenset[str]]:
+        if access.pointer not in roots:
+            roots[access.pointer] = frozenset(classes.members(access.pointer))
+        return (sums.of(access.pointer)[0], access.index is None), roots[access.pointer]
 
-    def is_behind(stored: MemoryAccess, loaded: MemoryAccess) -> bool:
-        both = address_of(stored), address_of(loaded)
-        if both not in met:
-            met[both] = sums.may_meet(stored, loaded, classes, restricted)
-        return met[both]
-
-    behind: dict[str, dict[int, tuple[int, ...]]] = {}
-    for label, block in function.blocks.items():
-        stores: dict[_Address, tuple[int, MemoryAccess]] = {}
+    behind: dict[str, dict[int, int]] = {}
+    for label, block in sums.function.blocks.items():
+        # By roots, the last stores at two addresses that do not differ by a constant
+        stores: dict[frozenset[str], list[tuple[int, _Address]]] = {}
         for position, i in enumerate(block.instructions):
-            outside = [a for a in i.accesses if classes.of(a.pointer, a.pointer_type).memory in _OUTSIDE]
-            waits = {
-                n
-                for n, stored in stores.values()
-                if any(each.kind == "read" and is_behind(stored, each) for each in outside)
-            }
+            outside = [access for access in i.accesses if _is_outside(access, classes)]
+            waits = [
+                stored
+                for address, own in map(address_of, filter(_may_change, outside))
+                for other, last in stores.items()
+                if sums.may_share(own, other)
+                for stored, at in last
+                if at != address or not address[1]
+            ]
             if waits:
-                behind.setdefault(label, {})[position] = tuple(sorted(waits))
-            stores |= {address_of(each): (position, each) for each in outside if each.kind != "read"}
+                behind.setdefault(label, {})[position] = max(waits)
+            for address, own in (address_of(access) for access in outside if access.kind != "read"):
+                others = [each for each in stores.get(own, []) if each[1] != address]
+                stores[own] = [(position, address), *others[:1]]
     return behind
+
+
+def _is_outside(access: MemoryAccess, classes: PointerClasses) -> bool:
+    return classes.of(access.pointer, access.pointer_type).memory in _OUTSIDE
+
+
+def _may_change(access: MemoryAccess) -> bool:
+    """Whether an access reads what a kernel may write."""
+    return access.kind != "write" and address_space(access.pointer_type) != _CONSTANT
 
 
 class LinearForms:
@@ -135,6 +149,8 @@ class LinearForms:
     def __init__(self, function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> None:
         self.function, self.sizes = function, sizes
         self.made = {i.result: i for i in function.instructions() if i.result}
+        self.parameters = frozenset(each.name for each in function.parameters)
+        self.restricted = frozenset(each.name for each in function.parameters if each.is_restricted)
         self.known: dict[str, Sum] = {}
 
     def of(self, value: str) -> Sum:
@@ -270,35 +286,31 @@ class LinearForms:
         blocks: Collection[ir.Block],
         steps: Mapping[str, tuple[Sum, int]],
         classes: PointerClasses,
-        restricted: Collection[str],
     ) -> bool:
         """Whether an iteration of a loop may store to global memory what the next one loads."""
         accesses = [access for block in blocks for i in block.instructions for access in i.accesses]
-        outside = [
-            each for each in accesses if classes.of(each.pointer, each.pointer_type).memory in _OUTSIDE
-        ]
+        outside = [access for access in accesses if _is_outside(access, classes)]
 
-        loads = [access for access in outside if access.kind == "read"]
+        def may_meet(stored: MemoryAccess, loaded: MemoryAccess) -> bool:
+            one, other = (self.of(each.pointer)[0] for each in (stored, loaded))
+            if (
+                one == other
+                and stored.index is loaded.index is None
+                and any(name in steps for name, _ in one)
+            ):
+                return False  # At a distance that is known
+            return self.may_share(*(frozenset(classes.members(each.pointer)) for each in (stored, loaded)))
+
+        loads = [access for access in outside if access.kind == "read" and _may_change(access)]
         stores = [access for access in outside if access.kind != "read"]
-        return any(
-            self.may_meet(stored, loaded, classes, restricted, steps) for stored in stores for loaded in loads
-        )
+        return any(may_meet(stored, loaded) for stored in stores for loaded in loads)
 
-    def may_meet(
-        self,
-        stored: MemoryAccess,
-        loaded: MemoryAccess,
-        classes: PointerClasses,
-        restricted: Collection[str],
-        steps: Collection[str] | None = None,
-    ) -> bool:
-        """Whether two accesses may be to the same memory; with `steps`, in different iterations of a loop."""
-        one, other = (self.of(each.pointer)[0] for each in (stored, loaded))
-        changes = steps is None or any(name in steps for name, _ in one)
-        if changes and one == other and stored.index is loaded.index is None:
-            return False  # At a distance that is known
-        roots = classes.members(stored.pointer), classes.members(loaded.pointer)
-        return not roots[0].isdisjoint(roots[1]) or not any(each.issubset(restricted) for each in roots)
+    def may_share(self, one: frozenset[str], other: frozenset[str]) -> bool:
+        """Whether pointers into some parameters and variables may be to the memory of others."""
+        if not (one and other and one.isdisjoint(other)):
+            return True
+        variables = one.isdisjoint(self.parameters) and other.isdisjoint(self.parameters)
+        return not variables and not one <= self.restricted and not other <= self.restricted
 
     def _part_of_loop(self, i: ir.Instruction, steps: Mapping[str, tuple[Sum, int]]) -> str | None:
         """Return the value of a load that continues where that of the iteration before ended."""

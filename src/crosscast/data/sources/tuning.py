@@ -115,7 +115,11 @@ def _of_cache(path: Path, cached: Mapping[str, object]) -> Iterator[_Result]:
             if name not in measured and not isinstance(value, (list, dict)) and not _is_measured(name)
         }
         time, times = entry["time"], entry.get("times") or [entry["time"]]
-        if isinstance(time, (str, dict)) or time is None or (is_finite(time) and time > _FAILED):
+        if (
+            isinstance(time, (str, dict))
+            or time is None
+            or (isinstance(time, (int, float)) and time > _FAILED)
+        ):
             yield _Result(where, parameters, None, None)
             continue
         if not isinstance(times, list) or not all(map(is_finite, times)):

@@ -17,7 +17,7 @@ from crosscast.arrays import Arrays, Flags, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.data.table import distinct, samples_of
 from crosscast.data.views import CELL, of_successful_sessions, run_means
-from crosscast.errors import InputError, expect_known
+from crosscast.errors import CrosscastError, InputError, expect_known
 from crosscast.evaluation.keep import fingerprint
 from crosscast.evaluation.loop import (
     Fold,
@@ -262,12 +262,14 @@ class _TimeTask(FoldTask[Model, GridFold, Grid]):
             probes=probes[:, fold.devices.train] if known.any() else None,
             level=self.level,
         )
+        arrays = {name: getattr(forecast, name) for name in ("centre", "low", "high")}
+        if not (arrays["centre"] > 0).all():
+            raise CrosscastError(
+                f"model {self.label}: expected times above 0 s, found {arrays['centre'].min():g}"
+            )
         # An interval may begin at 0.
         with np.errstate(divide="ignore"):
-            logs = {
-                name: np.log(getattr(forecast, name)).reshape(sets, -1, d)
-                for name in ("centre", "low", "high")
-            }
+            logs = {name: np.log(each).reshape(sets, -1, d) for name, each in arrays.items()}
         return {**logs, "correlation": np.full(d, 1.0) * forecast.correlation}
 
 

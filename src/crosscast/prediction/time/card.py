@@ -48,6 +48,9 @@ class Suggestion:
 
 def check_count(count: int, free: int) -> None:
     """Refuse to suggest as many probes as there are unmeasured devices: one is to be predicted."""
+    if free < 2:
+        expected = "at least two devices that are not measured"
+        raise InputError.of(where="suggest-probes", expected=expected, found=free)
     if not 0 < count < free:
         expected = f"from 1 to {free - 1}, as {free} devices are not measured"
         raise InputError.of(where="suggest-probes", expected=expected, found=count)

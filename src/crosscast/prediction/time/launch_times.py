@@ -237,9 +237,10 @@ def fit_deviations(errors: Reals, shares: Reals, weights: Reals, expected: Reals
 def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     """Physical lower and upper limits of seconds, of shape ``(n, d)``.
 
-    Lower: distinct bytes over the bandwidth, less those that may still be in the last cache; operations over
-    the peak, of clocks a quarter above those of the data sheets. Upper: one work-item after another, with the
-    full latency of each instruction.
+    Lower: distinct bytes over the bandwidth, from none that fill three quarters of the last cache, where they
+    may still be, to all that fill it, of which a stream leaves nothing; operations over the peak, of clocks a
+    quarter above those of the data sheets. Upper: one work-item after another, with the full latency of each
+    instruction.
     """
     # Metrics alone do not have the width of accesses.
     distinct = np.where(work.exact, 1.0, _SURELY) * work.distinct

@@ -2,8 +2,7 @@
 
 Each term is the time of its work alone at the rate on paper. Kinds of work that overlap take a smooth maximum
 of their times (`joined`), to which the costs of a launch before and after its work are added. Each term has a
-factor, the inverse of the efficiency, fitted to measured times with a prior
-(`crosscast.prediction.time.terms`).
+factor, the inverse of the efficiency, which `fit` fits to measured times with a prior.
 """
 
 from __future__ import annotations
