@@ -128,6 +128,7 @@ CACHE = {
         "64,1": {"block_size_x": 64, "tile": 1, "time": 2.0, "times": [1.0, 2.0, 9.0], "compile_time": 5.0},
         "128,1": {"block_size_x": 128, "tile": 1, "time": "CompilationFailedConfig"},
         "256,1": {"block_size_x": 256, "tile": 1, "time": 1e20},
+        "512,1": {"block_size_x": 512, "tile": 1, "time": float("inf")},
     },
 }
 T4 = {"device_name": "RTX 3090", "kernel_name": "saxpy"}
@@ -156,7 +157,7 @@ def test_of_a_cache_the_median_in_seconds_is_kept_and_failures_are_counted(tmp_p
     path = written(tmp_path, CACHE)
     assert times(path) == {"block_size_x=64;tile=1": 0.002}
     dataset = import_source("tuning", path)
-    assert notes_of(dataset.records)["left out"] == "2 of 3 configurations failed."
+    assert notes_of(dataset.records)["left out"] == "3 of 4 configurations failed."
     assert dataset.devices.to_pylist()[0]["device"] == "rtx3090"
     # Cut off after an entry
     assert times(written(tmp_path, json.dumps(CACHE)[:-2] + ",")) == {"block_size_x=64;tile=1": 0.002}

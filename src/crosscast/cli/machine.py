@@ -18,7 +18,7 @@ devices_app = cyclopts.App(name="devices")
 measure_app = cyclopts.App(name="measure")
 
 
-@command("catalogues.doctor")
+@command("doctor.doctor")
 class Doctor:
     """Check this installation and machine: compiler, extras, OpenCL, caches, models, sensors, load.
 
