@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.published_times import Argument, Case, Size, buffer, run, times, value
+from benchmarks.published_times import Argument, Case, Size, buffer, run, times, uniform, value
 
 _case = partial(Case, Path(__file__).with_suffix(".cu"))
 
@@ -157,7 +157,7 @@ def cases(folder: Path) -> Iterator[Case]:
     for (poses, group), ms in _DOCKING.items():
         arguments = [value(26), value(_ATOMS), buffer("float", 4 * _ATOMS), buffer("float", 4 * 26)]
         arguments += [
-            _uniform("float", 6 * _POSES, 0.0, 1.0),
+            uniform("float", 6 * _POSES, 0.0, 1.0),
             buffer("float", _POSES),
             buffer("float", 4 * 34),
         ]
@@ -170,10 +170,6 @@ def cases(folder: Path) -> Iterator[Case]:
     for name, each in _RODINIA.items():
         on = {d: us * 1e-6 for d, us in zip(_OF_RODINIA, each, strict=True) if us is not None}
         yield _of_rodinia(name, on)
-
-
-def _uniform(kind: str, length: int, low: float, high: float) -> Argument:
-    return {"type": kind, "length": length, "fill": "uniform", "low": low, "high": high}
 
 
 def _doubles(*lengths: int) -> list[Argument]:
@@ -190,7 +186,7 @@ def _loops(folder: Path) -> Iterator[Case]:
     plane, square = (-(-_SIDE // 32), -(-_SIDE // 8)), _SIDE * _SIDE
     inside = (-(-(_CUBE - 2) // 32), -(-(_CUBE - 2) // 8), _CUBE - 2)
     strides = [{"type": "long", "value": each} for each in (_ZONES + 1, (_ZONES + 1) ** 2, _ZONES**3)]
-    coefficients = [_uniform("double", n, low, high) for low, high in ((0.5, 1.0), (0.5, 3.0), (0.5, 1.0))]
+    coefficients = [uniform("double", n, low, high) for low, high in ((0.5, 1.0), (0.5, 3.0), (0.5, 1.0))]
     launches: Mapping[str, tuple[Size, Size, list[Argument]]] = {
         "daxpy": (n // 256, 256, [*_doubles(n, n), half, size]),
         "daxpy_atomic": (n // 256, 256, [*_doubles(n, n), half, size]),

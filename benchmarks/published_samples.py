@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from benchmarks.published_times import Argument, Case, buffer, run, value
+from benchmarks.published_times import Argument, Case, buffer, run, uniform, value
 
 _case = partial(Case, Path(__file__).with_suffix(".cu"))
 _N = 1024
@@ -72,10 +72,10 @@ def cases(_: Path) -> Iterator[Case]:
 
 def _finance() -> Iterator[Case]:
     n, options = 4_000_000, 1024
-    quotes = [_uniform(2, n // 2, *limits) for limits in ((5.0, 30.0), (1.0, 100.0), (0.25, 10.0))]
+    quotes = [uniform("float2", n // 2, *limits) for limits in ((5.0, 30.0), (1.0, 100.0), (0.25, 10.0))]
     arguments = [*[buffer("float2", n // 2)] * 2, *quotes, *_reals(0.02, 0.3), value(n)]
     yield _of("options", "black_scholes", n // 256, 128, arguments, (486.8,))
-    arguments = [buffer("float", options), _uniform(4, options, 0.01, 0.02)]
+    arguments = [buffer("float", options), uniform("float4", options, 0.01, 0.02)]
     yield _of("binomial", "binomial", options, 128, arguments, (3128,))
     n = 1 << 20
     arguments = [buffer("float", 3 * n), value(0), value(n)]
@@ -88,7 +88,7 @@ def _counting() -> Iterator[Case]:
     words = 1 << 24
     arguments = [buffer("uint", 240 * 256), _random(words), value(words)]
     yield _of("histogram-256", "histogram_256", 240, 192, arguments, (602.4, 260.3), on)
-    arguments = [buffer("uint", 4370 * 64), {**_random(words // 4), "type": "uint4"}, value(words // 4)]
+    arguments = [buffer("uint", 4370 * 64), _random(words // 4, "uint4"), value(words // 4)]
     yield _of("histogram-64", "histogram_64", 4370, 64, arguments, (726.4, 287.3), on)
 
 
@@ -96,12 +96,8 @@ def _reals(*numbers: float) -> list[Argument]:
     return [{"type": "float", "value": number} for number in numbers]
 
 
-def _uniform(width: int, length: int, low: float, high: float) -> Argument:
-    return {"type": f"float{width}", "length": length, "fill": "uniform", "low": low, "high": high}
-
-
-def _random(words: int) -> Argument:
-    return {"type": "uint", "length": words, "fill": "uniform", "low": 0, "high": 2**32 - 1}
+def _random(length: int, kind: str = "uint") -> Argument:
+    return uniform(kind, length, 0, 2**32 - 1)
 
 
 def _of(

@@ -50,6 +50,11 @@ def buffer(kind: str, length: int) -> Argument:
     return {"type": kind, "length": length, "fill": "zeros"}
 
 
+def uniform(kind: str, length: int, low: float, high: float) -> Argument:
+    """An array of random numbers between bounds."""
+    return {"type": kind, "length": length, "fill": "uniform", "low": low, "high": high}
+
+
 def value(number: float) -> Argument:
     """A number."""
     return {"value": number}
