@@ -445,6 +445,21 @@ def test_loops_with_barriers_are_no_chains_on_cpus() -> None:
     assert fenced < chained / 20
 
 
+def test_groups_that_a_cpu_runs_in_parts_exchange_values_item_by_item() -> None:
+    """Without vectors there is one lane, and 4 clocks of a work-item go to the part behind each barrier."""
+    amounts = {"barriers": 2.0, "operations_real": 2**18 * 32.0, "group_items": 256.0}
+    alone, exchanged = (launch_of(18, **amounts, local_wavefronts=each) for each in (0.0, 2**14))
+    unfenced = replace(exchanged, barriers=np.zeros((1, 1)))
+    for at_barrier, exchanging, clocks in ((0.25, 1.0, 8.0), (0.75, 12.0, 0.0)):
+        mine = measured_cpu(chain=0.5, barrier=at_barrier)
+        rate = 8 * 2e9
+        few, one = (term("arithmetic", each, [mine]) for each in (alone, exchanged))
+        assert few == pytest.approx(2**18 * 32 / rate / (16 * at_barrier))
+        assert one == pytest.approx(2**18 * 32 / rate / exchanging)
+        parts = term("issue", exchanged, [mine]) - term("issue", unfenced, [mine])
+        assert parts >= 2**18 * clocks / rate
+
+
 @given(steps=st.integers(10**4, 10**7), bits=st.integers(12, 26))
 def test_loads_that_depend_on_each_other_take_the_latency_of_the_cache_that_has_them(
     steps: int, bits: int

@@ -11,7 +11,7 @@ import numpy as np
 from crosscast.arrays import Flags, Reals
 from crosscast.devices.launch_work import EXP64_COST, EXP_COST
 from crosscast.devices.sheets import Sheets
-from crosscast.prediction.time.work import Occupancy, Work, bytes_behind
+from crosscast.prediction.time.work import Occupancy, Work, bytes_behind, still_cached
 
 _BARRIER_CLOCKS = 30.0
 _ALONE = 2.0  # Instructions of a thread that has a core to itself, over those of one of two
@@ -32,6 +32,8 @@ _VECTOR_ITEMS = 8  # Work-items of a group from which on compilers vectorize
 # If loops keep step: instructions of the mean work-item over those of the longest, or the share of a
 # sub-group's work-items that take part.
 _ALIKE, _IN_STEP = 0.7, 0.95
+# Behind a barrier: share of the lanes; of a work-item, to begin a part of the code and to end one
+_FEW_FENCED, _PART_CLOCKS = 0.5, 4.0
 _GUARDED, _SCALAR_CONDITIONS = 0.5, 3.0  # Conditional branches of a work-item; of code without vectors
 
 
@@ -132,7 +134,8 @@ def _lanes(work: Work, sheets: Sheets) -> Reals:
 
     A compiler that vectorizes neighbours with loops overlaps several steps of their chains. Straight code
     behind a condition, and behind a barrier, was measured apart; behind three conditions, it is not
-    vectorized, nor are loops that neighbours pass at different times.
+    vectorized, nor are loops that neighbours pass at different times, nor, where groups are run in parts,
+    what neighbours exchange through local memory.
     """
     # Neighbours that all do little do not change that.
     in_step = (work.mean > _ALIKE) | (work.utilization[:, :1] > _IN_STEP) | ~work.item_loops
@@ -144,7 +147,9 @@ def _lanes(work: Work, sheets: Sheets) -> Reals:
         straight = np.minimum(np.maximum(sheets.lanes * sheets.guarded, 1.0), most)
         vectors = np.minimum(np.maximum(_SCALAR_CONDITIONS - work.conditional, 0.0), 1.0)
         lanes = np.where(_guarded(work, sheets), straight**vectors, lanes)
-        lanes = np.where(work.barriers > 0, np.minimum(sheets.fenced, lanes), lanes)
+        exchanged = (work.local_wavefronts[:, :1] > 0) & _in_parts(sheets)
+        fenced = np.where(exchanged, 1.0, sheets.fenced)
+        lanes = np.where(work.barriers > 0, np.minimum(fenced, lanes), lanes)
     operations: Reals = 1.0 / (share / lanes + (1 - share))
     return operations
 
@@ -160,7 +165,16 @@ def _one_by_one(work: Work, sheets: Sheets) -> Reals:
     alone = divisions + functions * sheets.exp + work.texels * _TEXEL_CLOCKS
     if not sheets.has_code_rates:
         return alone
-    return alone + _guarded(work, sheets) * (work.items * sheets.guarded_item)
+    parts = work.barriers * (_in_parts(sheets) * _PART_CLOCKS)
+    return alone + work.items * (_guarded(work, sheets) * sheets.guarded_item + parts)
+
+
+def _in_parts(sheets: Sheets) -> Flags:
+    """Whether barriers divide the code that a thread runs item by item, as in PoCL.
+
+    What an item keeps beyond a barrier is then in memory, so that most lanes were measured idle behind one.
+    """
+    return sheets.fenced < _FEW_FENCED * sheets.lanes
 
 
 def _guarded(work: Work, sheets: Sheets) -> Flags:
@@ -200,10 +214,12 @@ def _chains(work: Work, sheets: Sheets, behind: Reals, busy_rate: Reals) -> Real
 def _load_clocks(work: Work, sheets: Sheets, behind: Reals) -> Reals:
     """Mean clocks from the address to the value of a load of a thread, ``(n, d)``.
 
-    `behind` has the bytes that miss its first, its second and the last cache.
+    `behind` has the bytes that miss its first, its second and the last cache, where those of the launch
+    before still are.
     """
     lines = np.maximum(work.items * (work.item_accesses + work.item_constants), 1.0) * _LINE_BYTES
-    own, shared, memory = np.minimum(behind[:3] / lines, 1.0)
+    of_memory = np.maximum(behind[2] - still_cached(work, sheets), 0.0)
+    own, shared, memory = (np.minimum(each / lines, 1.0) for each in (*behind[:2], of_memory))
     caches = _LOAD_CLOCKS + _OWN_LOAD_CLOCKS * own + _SHARED_LOAD_CLOCKS * shared
     clocks: Reals = caches + _MEMORY_S * sheets.clock * memory
     return clocks

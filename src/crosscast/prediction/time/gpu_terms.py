@@ -9,7 +9,14 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.devices.launch_work import OF_INVARIANT, SPECIAL_COST
 from crosscast.devices.sheets import Sheets
-from crosscast.prediction.time.work import EVEN_CHANNELS, IRREGULAR, Occupancy, Work, bytes_behind
+from crosscast.prediction.time.work import (
+    EVEN_CHANNELS,
+    IRREGULAR,
+    Occupancy,
+    Work,
+    bytes_behind,
+    still_cached,
+)
 
 # Of a load of local memory, beyond those of an addition, where sub-groups have 64 work-items, as AMD's, or 32
 _WIDE_LOCAL_CLOCKS, _LOCAL_CLOCKS = 60.0, 25.0
@@ -25,7 +32,6 @@ _LEAST_CACHE = 32768.0  # Of a larger one, beside local memory
 _MEMORY_S = 240e-9  # Latency beyond the last cache
 _CONSTANT_CLOCKS = 100.0
 _AT_ONCE = 8.0  # Loads in flight
-_FITS, _FULL = 0.7, 0.88  # Shares of the last cache up to which all, and from which no data stay there
 _AT_RANDOM = 2.0  # Time of bytes at random addresses of memory, over that of streams
 # Powers of two in the distance of sectors up to which they do not conflict, and from which on they do
 _FEW_OF_ONE_SET, _OF_ONE_SET = 2.0, 6.0
@@ -178,7 +184,7 @@ def _traffic(work: Work, sheets: Sheets, on: Occupancy) -> _Traffic:
     of_own_cache, behind = _fetched(missed[::2], work, sheets)
     # Units that do not cache global memory cache what compilers know to be only read.
     l2 = sectors - np.maximum(sheets.caches_global, work.read_only) * (sectors - of_own_cache)
-    kept = _kept(work, sheets)
+    kept = still_cached(work, sheets)
     memory = np.maximum(np.maximum(behind, work.distinct) - kept, 0.0)
     # An access waits if one of its lines is not there; the sectors of a line are, or are not.
     used = np.minimum(sectors, np.maximum(work.requested, _WORD_BYTES * sheets.width * accesses))
@@ -312,16 +318,6 @@ def _line_clocks(work: Work, sheets: Sheets, bytes_of: _Traffic) -> Reals:
     )
     wide = np.maximum(_WIDE_ADDRESS_CLOCKS * accesses, apart * bytes_of.sectors)
     return np.maximum(np.where(sheets.wide, wide, narrow), work.texels / sheets.texels)
-
-
-def _kept(work: Work, sheets: Sheets) -> Reals:
-    """Bytes of a launch that are in the last cache from the launch before, ``(n, d)``.
-
-    Beyond its size, the first are gone when they are used again.
-    """
-    first = np.maximum(work.behind[:, 0, -1:], work.distinct)
-    share = (_FULL - first / sheets.last_cache) / (_FULL - _FITS)
-    return np.minimum(np.maximum(share, 0.0), 1.0) * first
 
 
 def _scattered(work: Work, sheets: Sheets, bytes_of: _Traffic) -> Reals:

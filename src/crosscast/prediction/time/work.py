@@ -23,6 +23,7 @@ EVEN_CHANNELS = 1 / 16
 IRREGULAR = 0.05
 """Share of irregular accesses above which a launch counts as irregular."""
 
+_FITS, _FULL = 0.7, 0.88  # Shares of the last cache up to which all, and from which no data stay there
 _LOOPS = 2.0  # Instructions of a work-item over those of the code
 
 
@@ -233,6 +234,16 @@ def bytes_behind(work: Work, *caches: tuple[Reals, Reals | float]) -> Reals:
     smaller, larger = corners[0] + (of_groups - fewer) * (corners[1] - corners[0])
     missed: Reals = smaller + (position - first) * (larger - smaller)
     return missed
+
+
+def still_cached(work: Work, sheets: Sheets) -> Reals:
+    """Bytes of a launch that are in the last cache from the launch before, ``(n, d)``.
+
+    Beyond its size, the first are gone when they are used again.
+    """
+    first = np.maximum(work.behind[:, 0, -1:], work.distinct)
+    share = (_FULL - first / sheets.last_cache) / (_FULL - _FITS)
+    return np.minimum(np.maximum(share, 0.0), 1.0) * first
 
 
 def _beyond(bits: Reals, more: Reals, growth: Reals) -> Reals:
