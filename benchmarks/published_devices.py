@@ -4,8 +4,9 @@
 them with the bundled model. None of the times is in its training data, nor had any been seen when they were
 first predicted. They are
 
-- exercises of https://github.com/amd/HPCTrainingExamples on MI210 and MI300A by the profiler: `rocprof-compute`
-  (a sixteenth of its matrix is computed, in so much less time), `HIP/transpose`, `HIP/jacobi`, and BabelStream;
+- exercises of https://github.com/amd/HPCTrainingExamples on MI210 and MI300A, most by the profiler:
+  `rocprof-compute` (of its matrix a sixteenth is computed, in so much less time), `HIP/transpose`,
+  `HIP/jacobi`, and BabelStream;
 - matrix products by step of optimization: ports of https://github.com/siboehm/SGEMM_CUDA to an RX 7900 GRE
   (RTX 4060 Laptop is left out, whose library reaches 40 % of its peak) and to an RTX 4090,
   https://github.com/seb-v/fp32_sgemm_amd (RX 7900 XTX), of an RTX 4070, and on a UHD Graphics 630
@@ -128,7 +129,9 @@ def cases(_: Path) -> Iterator[Case]:
     n = 8192
     for name, us in _TRANSPOSES.items():
         arguments = [_doubles(n * n), _doubles(n * n), value(n)]
-        yield _on("mi210", us, f"transposes-{name}", f"transpose_{name}", (n // 16, n // 16), (16, 16), arguments)
+        yield _on(
+            "mi210", us, f"transposes-{name}", f"transpose_{name}", (n // 16, n // 16), (16, 16), arguments
+        )
     for name, (arrays, us) in _STREAMS.items():  # An eighth of the array
         arguments = [_doubles(1 << 25)] * arrays
         yield _on("mi300a", us / 8, f"stream-{name}", name, (1 << 25) // 256, 256, arguments)

@@ -45,6 +45,8 @@ class Unit(NamedTuple):
     texels: float = 4.0  # Of images, that it reads in a clock
     issue: float = 1.0  # Instructions issued over lanes of single precision: others have lanes of their own
     engines: int = 1  # Compute units of OpenCL and of data sheets in one: vector engines of a Xe core
+    last_load_ns: float = 75.0  # Beyond `l2_load`, from a cache between the second and memory
+    memory_load_ns: float = 240.0  # Beyond `l2_load`, from memory
 
 
 _UNITS = {
@@ -184,6 +186,9 @@ _GUIDES = {
     "(https://github.com/llvm/llvm-project/blob/main/llvm/lib/Target/AMDGPU/SISchedule.td)",
     "caches": "Z. Jia et al., Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, 2018, "
     "and of Turing T4, 2019 (https://arxiv.org/abs/1804.06826, https://arxiv.org/abs/1903.07486)",
+    "memory": "te42kyfo, gpu-benches, gpu-latency: V100, A100, L40, H100, MI210, RX 6900 XT "
+    "(https://github.com/te42kyfo/gpu-benches); Chips and Cheese, Measuring GPU Memory Latency, 2021: "
+    "RTX 3090, RX 6900 XT (https://chipsandcheese.com/p/measuring-gpu-memory-latency); others chosen",
     "measured": "te42kyfo, gpu-benches: measured on V100, A100, A40, L40, H100, H200, MI210 and RX 6900 XT; "
     "others as these; the dies of CDNA 3 and 4 and of B200 begin groups side by side (https://github.com/te42kyfo/gpu-benches)",
     "guide": "NVIDIA, CUDA C Programming Guide 4.2, 2012: 22 clocks of compute capability 2.x "
@@ -239,7 +244,7 @@ def unit_sources(series: str) -> dict[str, str]:
     of = rates | {"joined": "gfx"} | {"step": "app" if gcn else "schedules", "fp16": "sheets"} | of
     of |= {"texels": "texture", "engines": of.get("engines", "sheets"), "issue": of.get("issue", of["width"])}
     caches = ("l1_load", "l2_load", "l1_clock", "l2_clock", "lookups", "group_clocks")
-    of = dict.fromkeys(caches, "measured") | of
+    of = dict.fromkeys(("last_load_ns", "memory_load_ns"), "memory") | dict.fromkeys(caches, "measured") | of
     if series in ("Kepler", "Maxwell", "Pascal", "Turing"):
         of |= dict.fromkeys(("l1_load", "l2_load", "l1_clock"), "caches")
     of |= {"fp64": "sheets", "l2_bytes": "carrizo" if series == "Kaveri" else "sheets"}

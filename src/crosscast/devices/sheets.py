@@ -75,6 +75,8 @@ class Sheets:
     step: Reals  # Clocks from an addition of a GPU to one that needs its result
     l1_load: Reals  # Clocks of a GPU from a load to its value, from the first cache
     l2_load: Reals  # And from the second
+    last_load_s: Reals  # Seconds beyond that from a cache between the second and memory
+    memory_load_s: Reals  # And from memory
     lookups: Reals  # Lines of 128 bytes that a GPU's first cache looks up in a clock
     l1_clock: Reals  # Bytes that it gives in one
     texels: Reals  # Of images, that a GPU's unit reads in a clock
@@ -201,6 +203,8 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         unit.step,
         unit.l1_load,
         unit.l2_load,
+        unit.last_load_ns * 1e-9,
+        unit.memory_load_ns * 1e-9,
         float(unit.lookups),
         unit.l1_clock,
         unit.texels,

@@ -29,7 +29,6 @@ _WIDE_APART = 0.5  # Clocks of a line of these, if few of them are in one bank
 _FEW_OF_BANK = 2.0
 _APART = 65536.0  # Largest first cache beside a local memory of its own
 _LEAST_CACHE = 32768.0  # Of a larger one, beside local memory
-_MEMORY_S = 240e-9  # Latency beyond the last cache
 _CONSTANT_CLOCKS = 100.0
 _AT_ONCE = 8.0  # Loads in flight
 _AT_RANDOM = 2.0  # Time of bytes at random addresses of memory, over that of streams
@@ -165,7 +164,8 @@ class _Traffic(NamedTuple):
     past: Reals  # Past the second cache
     memory: Reals  # From memory
     past_l1: Reals  # Share of the accesses that wait for the second cache
-    past_l2: Reals  # And for memory
+    past_l2: Reals  # And for what is behind that
+    past_last: Reals  # And for memory
 
 
 def _traffic(work: Work, sheets: Sheets, on: Occupancy) -> _Traffic:
@@ -192,8 +192,10 @@ def _traffic(work: Work, sheets: Sheets, on: Occupancy) -> _Traffic:
     # Work-items that walk in step come to their next sectors together.
     walked = work.walks * sheets.caches_global * sectors
     touched = np.maximum(np.maximum(accesses * of_line, 1.0), walked)
-    past_l1, past_l2 = (np.minimum(each / touched, 1.0) for each in (l2, np.maximum(behind - kept, 0.0)))
-    return _Traffic(accesses, sectors, lines, l2, missed[1], memory, past_l1, past_l2)
+    missing = np.maximum(behind - kept, 0.0)
+    past = np.where(sheets.last_cache > sheets.l2, np.maximum(missed[1], missing), missing)
+    past_l1, past_l2, past_last = (np.minimum(each / touched, 1.0) for each in (l2, past, missing))
+    return _Traffic(accesses, sectors, lines, l2, missed[1], memory, past_l1, past_l2, past_last)
 
 
 def _of_item(work: Work, sheets: Sheets, bytes_of: _Traffic, on: Occupancy) -> tuple[Reals, Reals]:
@@ -216,7 +218,8 @@ def _of_item(work: Work, sheets: Sheets, bytes_of: _Traffic, on: Occupancy) -> t
     load = (
         sheets.l1_load
         + (sheets.l2_load - sheets.l1_load) * bytes_of.past_l1
-        + _MEMORY_S * sheets.clock * bytes_of.past_l2
+        + sheets.last_load_s * sheets.clock * (bytes_of.past_l2 - bytes_of.past_last)
+        + sheets.memory_load_s * sheets.clock * bytes_of.past_last
     )
     local = np.where(sheets.wide, _WIDE_LOCAL_CLOCKS, _LOCAL_CLOCKS)
     steps = _block_path(work, sheets) * sheets.step + work.block_local * local
