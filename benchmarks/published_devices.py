@@ -1,4 +1,4 @@
-"""Forecasts beside published times on devices that other collections lack, most of AMD and Intel.
+"""Forecasts beside published times on 42 devices of which other collections have few, most of AMD.
 
 ``python -m benchmarks.published_devices`` profiles own kernels that do what published ones do, and predicts
 them with the bundled model. None of the times is in its training data, nor had any been seen when they were
