@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.data.configuration import Configuration
-from crosscast.data.counters.common import Circumstances, CountedRun, configured_runs
-from crosscast.data.counters.importing import counted_profile, import_counted, read_ncu, read_perf
 from crosscast.data.dataset import read_dataset, write_dataset
+from crosscast.data.sources.counted import Circumstances, CountedRun, configured_runs
+from crosscast.data.sources.counter_profiles import counted_profile, import_counted, read_ncu, read_perf
 from crosscast.errors import InputError
 from support.counter_profiles import (
     PERF,

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.data.counters.caliper import read_caliper
-from crosscast.data.counters.hpctoolkit import is_hpctoolkit, read_hpctoolkit
+from crosscast.data.sources.caliper import read_caliper
+from crosscast.data.sources.hpctoolkit import is_hpctoolkit, read_hpctoolkit
 from crosscast.errors import InputError
 from support.counter_profiles import (
     CALI_HEAD,

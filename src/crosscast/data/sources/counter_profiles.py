@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from crosscast.data.counters.caliper import RECORD, TABLE, read_caliper
-from crosscast.data.counters.common import (
+from crosscast.data.dataset import Dataset
+from crosscast.data.sources.aiwc import published_devices
+from crosscast.data.sources.caliper import RECORD, TABLE, read_caliper
+from crosscast.data.sources.counted import (
     Circumstances,
     CountedRun,
     beginning,
@@ -27,9 +29,7 @@ from crosscast.data.counters.common import (
     number_of,
     text_of,
 )
-from crosscast.data.counters.hpctoolkit import is_hpctoolkit, read_hpctoolkit
-from crosscast.data.dataset import Dataset
-from crosscast.data.sources.aiwc import published_devices
+from crosscast.data.sources.hpctoolkit import is_hpctoolkit, read_hpctoolkit
 from crosscast.data.sources.runs import ConfiguredRun, dataset_of, device_row
 from crosscast.errors import InputError
 
