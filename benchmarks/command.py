@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.command_line import crosscast_command, environment
-from benchmarks.table import milliseconds, text_table
-from benchmarks.verdict import Verdict
+from benchmarks.table import Verdict, milliseconds, text_table
 
 _LAUNCH = Path(__file__).with_name("vecadd.toml")
 _COMMAND_S = {"cold": 1.2, "warm": 0.45}

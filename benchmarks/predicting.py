@@ -23,8 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.command_line import environment
-from benchmarks.table import milliseconds, text_table
-from benchmarks.verdict import Verdict
+from benchmarks.table import Verdict, milliseconds, text_table
 from crosscast.arrays import Reals
 from crosscast.data.dataset import read_dataset
 from crosscast.prediction.store import read
