@@ -32,20 +32,10 @@ _IMPORT_S = 0.150
 
 @dataclass(frozen=True)
 class Timed:
-    """One run of a command.
-
-    Parameters
-    ----------
-    wall_s
-        Seconds from start to end.
-    cpu_s
-        CPU time of it and all processes that it started, in seconds.
-    stdout
-        What it printed.
-    """
+    """One run of a command."""
 
     wall_s: float
-    cpu_s: float
+    cpu_s: float  # Of it and all processes that it started
     stdout: str
 
 

@@ -71,24 +71,12 @@ cat(taken(one), taken(one), taken(one), taken(many))
 
 @dataclass(frozen=True)
 class Cost:
-    """What asking costs.
-
-    Parameters
-    ----------
-    name
-        Of whom.
-    one_s
-        Seconds for one kernel on all devices, again and again.
-    million_s
-        Seconds for a million kernels and devices.
-    note
-        How the latter was found, if not by doing it.
-    """
+    """What asking a model costs, in seconds."""
 
     name: str
-    one_s: list[float]
-    million_s: float
-    note: str = ""
+    one_s: list[float]  # For one kernel on all devices, again and again
+    million_s: float  # For a million kernels and devices
+    note: str = ""  # How the latter was found, if not by doing it
 
 
 def main() -> int:

@@ -44,7 +44,7 @@ def profiles(folder: Path) -> dict[str, Path]:
 
 
 def test_each_format_is_recognized_by_what_is_in_it(tmp_path: Path) -> None:
-    found = {name: counted_profile(path)[0] for name, path in profiles(tmp_path).items()}
+    found = {name: counted_profile(path) for name, path in profiles(tmp_path).items()}
     assert {name: " ".join(run.counters) for name, run in found.items()} == {
         **dict.fromkeys(("old", "new"), "PAPI_BR_INS"),
         "perf": "task-clock instructions:u branches:u",
@@ -53,7 +53,7 @@ def test_each_format_is_recognized_by_what_is_in_it(tmp_path: Path) -> None:
     }
     assert found["ncu"].configuration == Configuration("unknown", {"uses_gpu": 1})
     assert math.isnan(found["ncu"].time_s)
-    (run,) = counted_profile(cali_file(tmp_path / "x", cali_record(1.0, 2, 3, 30)))
+    run = counted_profile(cali_file(tmp_path / "x", cali_record(1.0, 2, 3, 30)))
     assert run.time_s == 1.0
 
 

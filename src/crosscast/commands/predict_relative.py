@@ -147,7 +147,7 @@ def _of_profiles(path: Path, launch: LaunchOptions) -> Observations:
 
 def _of_counter_tool(path: Path, source: str | None) -> Observations:
     try:
-        (run,) = counted_profile(path)
+        run = counted_profile(path)
     except UnknownFormat as error:
         raise UnsuitedError(str(error)) from error
     settings = run.configuration.settings
