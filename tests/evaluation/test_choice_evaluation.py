@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import crosscast
 from crosscast.arrays import Flags
 from crosscast.data.configuration import Configuration
 from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle, knob_methods
@@ -303,7 +304,7 @@ def test_some_programs_can_be_learned_from_alone() -> None:
     # Fits for errors and for choices are counted together.
     assert [(each.done, each.total) for each in states] == [(done, 4) for done in range(1, 5)]
     with pytest.raises(InputError, match=r"held_out: expected some of app0, .*, found 'app9'"):
-        train_configuration(surfaces, "published", held_out=["app9"])
+        crosscast.train(configured_dataset(surfaces), "configuration", held_out="app9")
 
 
 def test_too_few_programs_or_configurations_or_an_unknown_model_are_refused() -> None:

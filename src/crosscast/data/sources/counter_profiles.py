@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crosscast.data.dataset import Dataset
-from crosscast.data.sources.aiwc import published_devices
 from crosscast.data.sources.caliper import RECORD, TABLE, read_caliper
 from crosscast.data.sources.counted import (
     Circumstances,
@@ -30,6 +29,7 @@ from crosscast.data.sources.counted import (
 )
 from crosscast.data.sources.hpctoolkit import is_hpctoolkit, read_hpctoolkit
 from crosscast.data.sources.runs import ConfiguredRun, dataset_of, device_row
+from crosscast.devices.catalogue import catalogue
 from crosscast.errors import InputError
 
 KERNEL = "Kernel Name"
@@ -353,12 +353,6 @@ def import_counted(tool: str, paths: Sequence[Path], circumstances: Circumstance
     origin = f"profiles of {name}: {', '.join(Path(run.where).name for run in counted)}"
     notes = {table: {"origin": origin} for table in ("devices", "records", "sessions")}
     uses_gpu = any(run.configuration.settings.get("uses_gpu") for run in runs)
-    return dataset_of(str(paths[0]), [_device(circumstances.device, uses_gpu, origin)], runs, notes)
-
-
-def _device(device: str, uses_gpu: bool, origin: str) -> Mapping[str, object]:
-    """Row of a device from the published data; else its key and the type that the profiles imply."""
-    for row in published_devices():
-        if row["device"] == device:
-            return row
-    return device_row(device, origin, name=device, type="gpu" if uses_gpu else "cpu")
+    key = circumstances.device
+    unknown = device_row(key, origin, name=key, type="gpu" if uses_gpu else "cpu")
+    return dataset_of(str(paths[0]), [catalogue().get(key, unknown)], runs, notes)
