@@ -68,7 +68,7 @@ test-slurm: $(STAMP)
 # The datasets that come with the package; run these on a machine with nothing else to do.
 data: $(STAMP)
 	$(BIN)/crosscast dataset build --out src/crosscast/data/bundled/suite --suite all --sizes tiny,small,medium --devices all
-	$(BIN)/python -m benchmarks.bundled_records src/crosscast/data/bundled/suite
+	$(BIN)/python -m benchmarks.bundled records src/crosscast/data/bundled/suite
 
 data-corun: $(STAMP)
 	$(BIN)/crosscast corun campaign --out src/crosscast/data/bundled/corun --suite all --sizes small,medium --mixes 2,3 \

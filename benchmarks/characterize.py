@@ -16,16 +16,19 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import launch_file, subject
-from benchmarks.command_line import crosscast_command, environment
-from benchmarks.kernels import CASES, Case, Workload
-from benchmarks.kernels.shapes import SHAPES
-from benchmarks.memory import measure_peak
+import numpy as np
+
+import crosscast
+from benchmarks.command_line import crosscast_command, environment, measure_peak, memory_limit
+from benchmarks.kernels import CASES, SHAPES, Argument, Case, Workload
 from benchmarks.peers.peer import Peer, PeerError, native, oclgrind
-from benchmarks.rows import Row, Simulated
+from benchmarks.rows import Row, Simulated, judge
 from benchmarks.table import milliseconds, number, text_table
-from benchmarks.verdict import judge, memory_limit
 from crosscast.errors import CrosscastError
+from crosscast.kernel import Local
+from crosscast.profile import Profile
+
+_TYPES = {"float32": "float", "int32": "int", "uint32": "uint", "uint8": "uchar"}
 
 _LEGEND = """\
 Times are ms, minimum / median of the repeats. Crosscast's are those of run, reduction and metrics together.
@@ -127,28 +130,36 @@ def _measure(case: Case, pocl: Peer, repeat: int, *, whole: bool = True) -> tupl
 def _run_ours(row: Row, case: Case, workload: Workload, phases: list[dict[str, float]]) -> None:
     """Characterize on one thread and on two, and compare the two profiles."""
     try:
-        one = subject.characterize(case, workload, threads=1)
+        one, fault_of_one = _characterized(case, workload, 1)
         row.one_s.append(_sum(one, "run", "metrics"))
         row.one_cpu_s.append(_sum(one, "run_cpu", "metrics_cpu"))
-        two = subject.characterize(case, workload, threads=2)
+        two, fault_of_two = _characterized(case, workload, 2)
         row.two_s.append(_sum(two, "run", "metrics"))
     except CrosscastError as error:
         _note(row, f"Crosscast: {type(error).__name__}: {error}")
         return
-    phases.append(dict(one.profile.timing_s))
-    instructions = one.profile.metrics["total_instruction_count"]
+    phases.append(dict(one.timing_s))
+    instructions = one.metrics["total_instruction_count"]
     row.instructions = None if instructions is None else int(instructions)
-    for label, fault in (("one thread", one.fault), ("two threads", two.fault)):
+    for label, fault in (("one thread", fault_of_one), ("two threads", fault_of_two)):
         if fault is not None:
             _note(row, f"Crosscast, {label}: {fault}")
-    unlike = [name for name, value in one.profile.metrics.items() if two.profile.metrics[name] != value]
+    unlike = [name for name, value in one.metrics.items() if two.metrics[name] != value]
     if unlike:
         _note(row, f"Crosscast: one and two threads differ in {', '.join(unlike)}")
 
 
-def _sum(measured: subject.Measured, *phases: str) -> float:
+def _characterized(case: Case, workload: Workload, threads: int) -> tuple[Profile, str | None]:
+    """Profile of a workload on fresh copies of its outputs, and what is wrong with these."""
+    args = workload.fresh_args()
+    kernel = crosscast.Kernel.from_source(case.source, case.function)
+    sizes = workload.global_size, workload.local_size
+    return crosscast.characterize(kernel, *sizes, args, threads=threads), workload.fault(args)
+
+
+def _sum(profile: Profile, *phases: str) -> float:
     """Seconds of some phases together."""
-    return sum(measured.profile.timing_s[phase] for phase in phases)
+    return sum(profile.timing_s[phase] for phase in phases)
 
 
 def _note(row: Row, fault: str) -> None:
@@ -160,7 +171,7 @@ def _note(row: Row, fault: str) -> None:
 def _peak(row: Row, case: Case, workload: Workload) -> int | None:
     """Peak memory of the whole command that characterizes this workload."""
     with tempfile.TemporaryDirectory(prefix="crosscast-benchmark-") as name:
-        path = launch_file.save(Path(name), case, workload)
+        path = _launch_file(Path(name), case, workload)
         # A cache of its own, still empty: the compiler's memory counts too.
         variables = environment(XDG_CACHE_HOME=name)
         peak = measure_peak(crosscast_command("characterize", str(path), "--json"), variables)
@@ -168,6 +179,32 @@ def _peak(row: Row, case: Case, workload: Workload) -> int | None:
         _note(row, f"crosscast characterize ended with status {peak.status}: {peak.last_words}")
         return None
     return peak.nbytes
+
+
+def _launch_file(folder: Path, case: Case, workload: Workload) -> Path:
+    """Write a workload's launch file, and a ``.npy`` file for each buffer, and return the former's path."""
+    lines = [
+        f'source = "{case.path}"',
+        f'kernel = "{case.function}"',
+        f"global = {list(workload.global_size)}",
+        f"local = {list(workload.local_size)}",
+    ]
+    for index, arg in enumerate(workload.args):
+        lines += ["", "[[arg]]", *_argument(folder, index, arg)]
+    path = folder / f"{case.name}.toml"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def _argument(folder: Path, index: int, arg: Argument) -> list[str]:
+    """Fields of one argument; a buffer's values go into a file of their own."""
+    if isinstance(arg, Local):
+        return [f"local = {arg.nbytes}"]
+    declared = f'type = "{_TYPES[arg.dtype.name]}"'
+    if isinstance(arg, np.generic):
+        return [declared, f"value = {arg.item()}"]
+    np.save(folder / f"{index}.npy", arg.reshape(-1))
+    return [declared, f'file = "{index}.npy"']
 
 
 def _simulate(row: Row, case: Case, workload: Workload, limit_s: float) -> None:

@@ -27,8 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import beta
 
-from benchmarks.table import text_table
-from benchmarks.verdict import Verdict
+from benchmarks.table import Verdict, text_table
 from crosscast.arrays import Integers, Reals
 from crosscast.data.configuration import Objective
 from crosscast.data.dataset import dataset_named

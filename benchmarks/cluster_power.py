@@ -26,8 +26,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import linprog
 
-from benchmarks.table import text_table
-from benchmarks.verdict import Verdict
+from benchmarks.table import Verdict, text_table
 from crosscast.cluster.configurations import KindForecast, PowerOptions, configure
 from crosscast.cluster.jobs import Jobs, Machine, PlacedJobs, policy_named
 from crosscast.cluster.resources import power_metrics

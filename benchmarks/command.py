@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.command_line import crosscast_command, environment
-from benchmarks.table import milliseconds, text_table
-from benchmarks.verdict import Verdict
+from benchmarks.table import Verdict, milliseconds, text_table
 
 _LAUNCH = Path(__file__).with_name("vecadd.toml")
 _COMMAND_S = {"cold": 1.2, "warm": 0.45}
@@ -33,20 +32,10 @@ _IMPORT_S = 0.150
 
 @dataclass(frozen=True)
 class Timed:
-    """One run of a command.
-
-    Parameters
-    ----------
-    wall_s
-        Seconds from start to end.
-    cpu_s
-        CPU time of it and all processes that it started, in seconds.
-    stdout
-        What it printed.
-    """
+    """One run of a command."""
 
     wall_s: float
-    cpu_s: float
+    cpu_s: float  # Of it and all processes that it started
     stdout: str
 
 

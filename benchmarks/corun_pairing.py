@@ -30,8 +30,7 @@ from benchmarks.pair_experiment import (
     share_kept,
     unseen_pairs,
 )
-from benchmarks.table import text_table
-from benchmarks.verdict import Verdict
+from benchmarks.table import Verdict, text_table
 from crosscast.arrays import Reals
 from crosscast.data.corun import CoRuns, IsolatedRun, co_runs
 from crosscast.data.dataset import read_dataset

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from benchmarks.table import text_table
-from benchmarks.verdict import Verdict
+from benchmarks.table import Verdict, text_table
 from crosscast.kernel import Program
 from crosscast.measure.energy import Watch
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, find

@@ -22,13 +22,7 @@ class NativeError(Exception):
 
 
 class NativeRuns:
-    """Runs launches on PoCL; ends a run that takes too long, and starts anew after a crash.
-
-    Parameters
-    ----------
-    limit_s
-        Seconds that building and running one launch may take.
-    """
+    """Runs launches on PoCL; ends one that takes longer than its limit, and starts anew after a crash."""
 
     def __init__(self, limit_s: float = _LIMIT_S) -> None:
         self._limit_s = limit_s
@@ -81,13 +75,7 @@ class NativeRuns:
         return answer
 
     def run(self, launch: Launch) -> None:
-        """Run a launch; its arrays hold the output afterwards.
-
-        Raises
-        ------
-        NativeError
-            If PoCL does not build or run it.
-        """
+        """Run a launch, whose arrays hold the output afterwards; `NativeError` if PoCL does not."""
         program = launch.kernel.program
         answer = self._ask(
             *(program, launch.kernel.name, launch.global_size, launch.local_size, launch.args),

@@ -24,7 +24,7 @@ from crosscast.evaluation.corun.evaluation import (
     folds_of,
     with_mixes,
 )
-from crosscast.evaluation.loop import Progress, one_thread
+from crosscast.evaluation.loop import one_thread
 from crosscast.prediction.corun import CoRunModel
 
 EQUAL, LOGNORMAL = "equal", "lognormal"
@@ -134,19 +134,12 @@ _MIXES, _BENCHMARKS = "leave-mix-out", "leave-benchmark-out"
 
 
 def known_pairs(
-    co_runs: CoRuns,
-    model: CoRunModel,
-    truth: Truth,
-    seed: int = 0,
-    *,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int = 1,
+    co_runs: CoRuns, model: CoRunModel, truth: Truth, seed: int = 0, *, cache: Path | None = None
 ) -> PredictedPairs:
     """Pairs of applications that a model knows, each by one that was fitted without the pair."""
     folds = folds_of(co_runs.mixes, _MIXES, seed)
     tasks = [CoRunTask(model, fold, seed, _MIXES, 0, None) for fold in folds]
-    answers = answers_of(co_runs, tasks, progress=progress, cache=cache, jobs=jobs)
+    answers = answers_of(co_runs, tasks, cache=cache)
     result = PredictedPairs(*(np.full(truth.slowdown.shape, np.nan) for _ in range(2)))
     for fold, answer in zip(folds, answers, strict=True):
         tested = [co_runs.mixes[place] for place in fold.test.tolist()]
@@ -155,14 +148,7 @@ def known_pairs(
 
 
 def unseen_pairs(
-    co_runs: CoRuns,
-    model: CoRunModel,
-    truth: Truth,
-    seed: int = 0,
-    *,
-    progress: Progress | None = None,
-    cache: Path | None = None,
-    jobs: int = 1,
+    co_runs: CoRuns, model: CoRunModel, truth: Truth, seed: int = 0, *, cache: Path | None = None
 ) -> list[PredictedPairs]:
     """The same with each benchmark left out in turn: no model has seen any pair with it.
 
@@ -177,7 +163,7 @@ def unseen_pairs(
             predictor = model.fit(rest, seed)
             answer = predictor.predict([mix.isolated_runs for mix in mixes])
         refit = model.refit(predictor)
-        result = known_pairs(rest, refit, truth, seed, progress=progress, cache=cache, jobs=jobs)
+        result = known_pairs(rest, refit, truth, seed, cache=cache)
         result.put(truth, mixes, np.concatenate(answer.slowdown), answer.fits)
         found.append(result)
     return found

@@ -23,8 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.command_line import environment
-from benchmarks.table import milliseconds, text_table
-from benchmarks.verdict import Verdict
+from benchmarks.table import Verdict, milliseconds, text_table
 from crosscast.arrays import Reals
 from crosscast.data.dataset import read_dataset
 from crosscast.prediction.store import read
@@ -72,24 +71,12 @@ cat(taken(one), taken(one), taken(one), taken(many))
 
 @dataclass(frozen=True)
 class Cost:
-    """What asking costs.
-
-    Parameters
-    ----------
-    name
-        Of whom.
-    one_s
-        Seconds for one kernel on all devices, again and again.
-    million_s
-        Seconds for a million kernels and devices.
-    note
-        How the latter was found, if not by doing it.
-    """
+    """What asking a model costs, in seconds."""
 
     name: str
-    one_s: list[float]
-    million_s: float
-    note: str = ""
+    one_s: list[float]  # For one kernel on all devices, again and again
+    million_s: float  # For a million kernels and devices
+    note: str = ""  # How the latter was found, if not by doing it
 
 
 def main() -> int:

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 import crosscast
-from benchmarks.table import text_table
-from benchmarks.verdict import Verdict
+from benchmarks.table import Verdict, text_table
 from crosscast.measure.host_state import available
 from crosscast.measure.regions.recorder import Metering
 from crosscast.measure.sensors import RaplSensor

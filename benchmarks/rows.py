@@ -1,33 +1,25 @@
-"""What the benchmark of the characterization finds out about one kernel."""
+"""What a benchmark finds out about characterizing one kernel, and the figures that it is held to."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from statistics import geometric_mean
 from typing import Any
+
+from benchmarks.command_line import MEMORY_BASE_BYTES, MEMORY_PER_BUFFER_BYTE, memory_limit
+from benchmarks.table import Verdict
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """A time on a simulator, measured at a reduced size and scaled by the amount of work.
-
-    Parameters
-    ----------
-    platform
-        Which simulator.
-    run_s
-        Seconds of CPU time at the reduced size.
-    size
-        That size.
-    factor
-        Work of the full size by that of the reduced one.
-    """
+    """A time on a simulator, measured at a reduced size and scaled by the amount of work."""
 
     platform: str
-    run_s: float
-    size: int
-    factor: float
+    run_s: float  # Seconds of CPU time at the reduced size
+    size: int  # That size
+    factor: float  # Work of the full size by that of the reduced one
 
     @property
     def scaled_s(self) -> float:
@@ -37,51 +29,23 @@ class Simulated:
 
 @dataclass
 class Row:
-    """Times and memory of one kernel; lists are in the order of measurement.
-
-    Parameters
-    ----------
-    kernel
-        Its name.
-    size
-        Size of the case.
-    buffer_bytes
-        Bytes of the kernel's buffers.
-    native_s, native_cpu_s
-        Seconds of PoCL on one thread, and of its CPU time.
-    cold_cpu_s
-        CPU time of PoCL with its caches emptied before.
-    one_s, one_cpu_s
-        Seconds of Crosscast's run, reduction and metrics on one thread, and of their CPU time.
-    two_s
-        The same on two threads.
-    phases_s
-        Crosscast's phases: compile and instrument of the first run, with an empty cache; medians of the CPU
-        time of the run, and of reduction and metrics.
-    instructions
-        Executed instructions.
-    oclgrind
-        Time of Oclgrind; ``None`` if not measured.
-    peak_bytes
-        Peak memory of a whole characterization; ``None`` if not measured.
-    faults
-        Wrong outputs, and what could not be run.
-    """
+    """Times and memory of one kernel; lists are in the order of measurement."""
 
     kernel: str
     size: int
-    buffer_bytes: int
-    native_s: list[float] = field(default_factory=list)
+    buffer_bytes: int  # Of the kernel's buffers
+    native_s: list[float] = field(default_factory=list)  # PoCL on one thread, and its CPU time
     native_cpu_s: list[float] = field(default_factory=list)
-    cold_cpu_s: list[float] = field(default_factory=list)
-    one_s: list[float] = field(default_factory=list)
+    cold_cpu_s: list[float] = field(default_factory=list)  # CPU time of PoCL with its caches emptied before
+    one_s: list[float] = field(default_factory=list)  # Run, reduction and metrics on one thread, and CPU time
     one_cpu_s: list[float] = field(default_factory=list)
-    two_s: list[float] = field(default_factory=list)
+    two_s: list[float] = field(default_factory=list)  # On two threads
+    # Compile and instrument of the first run, with an empty cache; medians of the CPU time of the others
     phases_s: dict[str, float] = field(default_factory=dict)
     instructions: int | None = None
     oclgrind: Simulated | None = None
-    peak_bytes: int | None = None
-    faults: list[str] = field(default_factory=list)
+    peak_bytes: int | None = None  # Peak memory of a whole characterization
+    faults: list[str] = field(default_factory=list)  # Wrong outputs, and what could not be run
 
     @property
     def ratio(self) -> float | None:
@@ -128,3 +92,77 @@ def _divide(
     if not numerator or not denominator:
         return None
     return summary(numerator) / summary(denominator)
+
+
+MEAN_RATIO = 1.8
+WORST_RATIO = 4.5
+TWO_THREADS_RATIO = 1.2
+SHAPE, SHAPE_RATIO = "stencil-16x4", 3.0
+TIMES_FASTER = 100.0
+
+
+def judge(rows: Sequence[Row], shapes: Sequence[Row] = ()) -> list[Verdict]:
+    """Hold rows of kernels, and those of a stencil in work-groups of many shapes, against every figure."""
+    return [
+        _mean("CPU time of run, reduction and metrics", [row.ratio for row in rows], MEAN_RATIO),
+        _extreme(
+            f"none above {WORST_RATIO:g} x native",
+            [(row.ratio, row.kernel) for row in rows if row.ratio is not None],
+            at_most=WORST_RATIO,
+        ),
+        _extreme(
+            f"stencil 2048², groups 16 x 4 <= {SHAPE_RATIO:g} x native",
+            [(row.ratio, row.kernel) for row in shapes if row.kernel == SHAPE and row.ratio is not None],
+            at_most=SHAPE_RATIO,
+        ),
+        _mean("the same on two threads, wall time", [row.two_ratio for row in rows], TWO_THREADS_RATIO),
+        _extreme(
+            f">= {TIMES_FASTER:g} x faster than Oclgrind on every kernel",
+            [(row.times_faster, row.kernel) for row in rows if row.times_faster is not None],
+            at_least=TIMES_FASTER,
+        ),
+        _extreme(
+            f"peak memory <= {MEMORY_PER_BUFFER_BYTE} x buffers + {MEMORY_BASE_BYTES // 10**6} MB (share)",
+            [
+                (row.peak_bytes / memory_limit(row.buffer_bytes), row.kernel)
+                for row in rows
+                if row.peak_bytes is not None
+            ],
+            at_most=1.0,
+        ),
+        _outputs([*rows, *shapes]),
+    ]
+
+
+def _mean(what: str, ratios: Sequence[float | None], at_most: float) -> Verdict:
+    """Judge by the geometric mean."""
+    measured = [ratio for ratio in ratios if ratio is not None]
+    title = f"{what}: geometric mean <= {at_most:g} x native"
+    if not measured:
+        return Verdict(title, "not measured", None)
+    mean = geometric_mean(measured)
+    return Verdict(title, f"{mean:.2f} over {len(measured)} kernels", mean <= at_most)
+
+
+def _extreme(
+    title: str,
+    values: Sequence[tuple[float, str]],
+    *,
+    at_most: float | None = None,
+    at_least: float | None = None,
+) -> Verdict:
+    """Judge by the worst of (value, kernel) pairs."""
+    if not values:
+        return Verdict(title, "not measured", None)
+    if at_most is not None:
+        value, kernel = max(values)
+        return Verdict(title, f"worst {value:.2f} ({kernel})", value <= at_most)
+    assert at_least is not None
+    value, kernel = min(values)
+    return Verdict(title, f"worst {value:.2f} ({kernel})", value >= at_least)
+
+
+def _outputs(rows: Sequence[Row]) -> Verdict:
+    faulty = [row.kernel for row in rows if row.faults]
+    found = f"faults in {', '.join(faulty)}" if faulty else f"all {len(rows)} kernels"
+    return Verdict("outputs equal NumPy's, profiles of one and two threads equal", found, not faulty)

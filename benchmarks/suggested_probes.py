@@ -18,8 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.table import text_table
-from benchmarks.verdict import Verdict
+from benchmarks.table import Verdict, text_table
 from crosscast.arrays import Reals
 from crosscast.data.corun import CoRuns, MeasuredMix, co_runs
 from crosscast.data.dataset import dataset_named

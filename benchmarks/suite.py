@@ -15,14 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.command_line import crosscast_command, environment
-from benchmarks.memory import measure_peak
-from benchmarks.table import number, text_table
-from benchmarks.verdict import Verdict, memory_limit
-from crosscast.suite.application import names
+from benchmarks.command_line import crosscast_command, environment, measure_peak, memory_limit
+from benchmarks.table import Verdict, number, text_table
+from crosscast.suite.application import application, names, working_set
+from crosscast.suite.profiles import profiles_of
 
 _CHARACTERIZE_S = 60.0
 _BUILD_S = 180.0
@@ -31,6 +31,10 @@ _BUILD_S = 180.0
 def main() -> int:
     """Run the benchmark and return the exit status."""
     options = _options()
+    if options.profiles:
+        size, *applications = options.profiles
+        print(json.dumps(_profiles(size, applications)))
+        return 0
     print(f"load: {os.getloadavg()[0]:.2f}; {os.cpu_count()} CPUs; {len(names())} applications\n")
     verdicts = [_characterize(), _build(options.device)]
     if options.large:
@@ -43,6 +47,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.suite", description=__doc__)
     parser.add_argument("--device", default="pocl:0", help="device of the build (default: pocl:0)")
     parser.add_argument("--large", action="store_true", help="also characterize at large (minutes)")
+    parser.add_argument(
+        "--profiles", nargs="+", metavar=("SIZE", "APPLICATION"), help="only characterize, in this process"
+    )
     return parser.parse_args()
 
 
@@ -58,8 +65,8 @@ def _characterize() -> Verdict:
     return Verdict(title, f"{whole:.1f} s, both processes whole", whole <= _CHARACTERIZE_S)
 
 
-def _cells(application: dict[str, Any]) -> list[str]:
-    return [str(application["profiles"]), number(application["seconds"])]
+def _cells(measured: dict[str, Any]) -> list[str]:
+    return [str(measured["profiles"]), number(measured["seconds"])]
 
 
 def _build(device: str) -> Verdict:
@@ -84,12 +91,12 @@ def _memory() -> Verdict:
     with tempfile.TemporaryDirectory(prefix="crosscast-benchmark-") as cache:
         for name in names():
             peak = measure_peak(_command("large", (name,)), _environment(cache))
-            application = json.loads(peak.stdout)[name]
-            share = peak.nbytes / memory_limit(application["nbytes"])
+            measured = json.loads(peak.stdout)[name]
+            share = peak.nbytes / memory_limit(measured["nbytes"])
             shares.append((share, name))
-            sizes = (application["nbytes"], peak.nbytes)
+            sizes = (measured["nbytes"], peak.nbytes)
             rows.append(
-                [name, *_cells(application), *(number(size / 2**20, 0) for size in sizes), number(share)]
+                [name, *_cells(measured), *(number(size / 2**20, 0) for size in sizes), number(share)]
             )
     head = ["application, large", "launches", "s", "buffers MiB", "peak MiB", "share of limit"]
     print(text_table(head, rows), end="\n\n")
@@ -100,7 +107,20 @@ def _memory() -> Verdict:
 
 
 def _command(size: str, applications: tuple[str, ...]) -> list[str]:
-    return [sys.executable, "-m", "benchmarks.suite_profiles", size, *applications]
+    return [sys.executable, "-m", "benchmarks.suite", "--profiles", size, *applications]
+
+
+def _profiles(size: str, applications: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Seconds that the profiles of each application take here, their number, and bytes of its buffers."""
+    found = {}
+    for name in applications:
+        kind = application(name)
+        start = time.perf_counter()
+        problem = kind(kind.fit(working_set(size)), 0)
+        profiles = profiles_of(problem, size)
+        seconds = time.perf_counter() - start
+        found[name] = {"seconds": seconds, "profiles": len(profiles), "nbytes": problem.nbytes}
+    return found
 
 
 def _environment(cache: str) -> dict[str, str]:

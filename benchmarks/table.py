@@ -1,8 +1,9 @@
-"""Plain text tables, for people and for reports."""
+"""Plain text tables, and verdicts on figures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -40,3 +41,16 @@ def milliseconds(values: Sequence[float]) -> str:
 
 def _three_digits(value: float) -> str:
     return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One figure, and whether it is met."""
+
+    title: str  # What is asked, with its limit
+    found: str  # What was measured
+    met: bool | None  # `None` if nothing was measured
+
+    def __str__(self) -> str:
+        word = {True: "PASS", False: "FAIL", None: "----"}[self.met]
+        return f"{word}  {self.title}: {self.found}"

@@ -17,15 +17,7 @@ from crosscast.cluster.jobs import Jobs
 
 @dataclass(frozen=True)
 class AccaSimRan:
-    """What AccaSim did.
-
-    Parameters
-    ----------
-    simulation_s
-        Seconds that it took, without reading its modules.
-    start_s
-        When it started each job, in seconds.
-    """
+    """Seconds that AccaSim took, without reading its modules, and when it started each job."""
 
     simulation_s: float
     start_s: Reals

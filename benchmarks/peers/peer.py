@@ -25,33 +25,16 @@ class PeerTimeoutError(PeerError):
 
 @dataclass(frozen=True)
 class Ran:
-    """Times of one run of a kernel.
+    """Times of one run of a kernel, in seconds."""
 
-    Parameters
-    ----------
-    wall_s
-        Seconds from its start to its end, by OpenCL's event.
-    cpu_s
-        Seconds of CPU time of the thread that ran it.
-    """
-
-    wall_s: float
-    cpu_s: float
+    wall_s: float  # From its start to its end, by OpenCL's event
+    cpu_s: float  # CPU time of the thread that ran it
 
 
 class Peer:
-    """A worker process that runs cases on one OpenCL platform.
+    """A worker process that runs cases on one OpenCL platform, that of the file name of its ``.icd``.
 
-    Parameters
-    ----------
-    name
-        For messages.
-    driver
-        File name of the driver's ``.icd``, the only one that the process sees.
-    variables
-        Environment variables that set the platform up.
-    limit_s
-        Seconds until an answer is given up.
+    An answer is given up after `limit_s`.
     """
 
     def __init__(self, name: str, driver: str, variables: dict[str, str], limit_s: float) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from benchmarks.kernels import CASES, Array, LocalBytes, Workload
-from benchmarks.kernels.shapes import SHAPES
+from benchmarks.kernels import CASES, SHAPES, Array, Workload
+from crosscast.kernel import Local
 from crosscast.measure.opencl import name_unknown_cpu
 
 _EVICTOR_BYTES = 1 << 27
@@ -60,7 +60,7 @@ class Worker:
                 flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
                 buffers[index] = cl.Buffer(self.context, flags, hostbuf=arg)
                 values.append(buffers[index])
-            elif isinstance(arg, LocalBytes):
+            elif isinstance(arg, Local):
                 values.append(cl.LocalMemory(arg.nbytes))
             else:
                 values.append(arg)

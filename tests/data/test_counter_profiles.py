@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.data.configuration import Configuration
-from crosscast.data.counters.common import Circumstances, CountedRun, configured_runs
-from crosscast.data.counters.importing import counted_profile, import_counted, read_ncu, read_perf
 from crosscast.data.dataset import read_dataset, write_dataset
+from crosscast.data.sources.counted import Circumstances, CountedRun, configured_runs
+from crosscast.data.sources.counter_profiles import counted_profile, import_counted, read_ncu, read_perf
 from crosscast.errors import InputError
 from support.counter_profiles import (
     PERF,
@@ -44,7 +44,7 @@ def profiles(folder: Path) -> dict[str, Path]:
 
 
 def test_each_format_is_recognized_by_what_is_in_it(tmp_path: Path) -> None:
-    found = {name: counted_profile(path)[0] for name, path in profiles(tmp_path).items()}
+    found = {name: counted_profile(path) for name, path in profiles(tmp_path).items()}
     assert {name: " ".join(run.counters) for name, run in found.items()} == {
         **dict.fromkeys(("old", "new"), "PAPI_BR_INS"),
         "perf": "task-clock instructions:u branches:u",
@@ -53,7 +53,7 @@ def test_each_format_is_recognized_by_what_is_in_it(tmp_path: Path) -> None:
     }
     assert found["ncu"].configuration == Configuration("unknown", {"uses_gpu": 1})
     assert math.isnan(found["ncu"].time_s)
-    (run,) = counted_profile(cali_file(tmp_path / "x", cali_record(1.0, 2, 3, 30)))
+    run = counted_profile(cali_file(tmp_path / "x", cali_record(1.0, 2, 3, 30)))
     assert run.time_s == 1.0
 
 
@@ -76,8 +76,9 @@ def test_repeats_come_from_several_files_or_a_folder(tmp_path: Path) -> None:
         (repeat, [2.0], settings) for repeat in range(3)
     ]
     assert import_counted("perf", files, told).sessions == dataset.sessions
-    known = import_counted("perf", files[:1], Circumstances("i7-6700k")).devices.to_pylist()
-    assert known[0]["compute_units"] is not None
+    for key in ("i7-6700k", "epyc-9654"):
+        (known,) = import_counted("perf", files[:1], Circumstances(key)).devices.to_pylist()
+        assert known["device"] == key and known["compute_units"] is not None
 
 
 def test_a_profile_without_a_time_asks_for_one_and_what_is_imported_is_read_back(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.data.counters.caliper import read_caliper
-from crosscast.data.counters.hpctoolkit import is_hpctoolkit, read_hpctoolkit
+from crosscast.data.sources.caliper import read_caliper
+from crosscast.data.sources.hpctoolkit import is_hpctoolkit, read_hpctoolkit
 from crosscast.errors import InputError
 from support.counter_profiles import (
     CALI_HEAD,
@@ -230,7 +230,7 @@ def test_a_mean_over_processes_is_preferred_and_extremes_are_no_counters(tmp_pat
 
 def test_what_is_outside_of_all_regions_is_added_to_inclusive_values(tmp_path: Path) -> None:
     columns = ["path", "avg#inclusive#sum#time.duration", "any#any#max#Bytes/Rep", "Node order"]
-    path = table_file(tmp_path, data=[[None, 8.0, 50, 0], [0, 2.0, 50, 1], [1, 1.5, 30, 2]], columns=columns)
+    path = table_file(tmp_path, data=[[None, 8.0, 40, 0], [0, 2.0, 50, 1], [1, 1.5, 30, 2]], columns=columns)
     for region, time_s, reps in ((None, 10.0, 50), ("solve", 1.5, 30)):
         run = read_caliper(path, region)
         assert (run.time_s, run.counters) == (time_s, {"Bytes/Rep": reps})

@@ -1,6 +1,7 @@
 """CSV of people: rows with their places, and a sentence for whatever else there is."""
 
 import csv
+import fcntl
 import os
 import subprocess
 import sys
@@ -65,6 +66,23 @@ def test_a_second_writer_is_refused_until_the_first_has_gone(tmp_path: Path) -> 
     with locked(tmp_path):
         pass
     assert not list(tmp_path.iterdir())
+
+
+def test_a_lock_whose_file_the_last_holder_removed_meanwhile_is_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, flock, taken = tmp_path / ".lock", fcntl.flock, list[int]()
+
+    def raced(lock: int, how: int) -> None:
+        flock(lock, how)
+        if not taken:
+            path.unlink()
+        taken.append(lock)
+
+    monkeypatch.setattr(fcntl, "flock", raced)
+    with locked(tmp_path):
+        assert path.exists()
+    assert len(taken) == 2
 
 
 def test_the_cache_is_where_the_standard_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,13 +59,6 @@ def test_a_column_is_what_its_name_says() -> None:
             assert {kind: each for kind, each in vars(roles(name)).items() if each} == told
 
 
-def test_each_kind_is_told_in_a_line() -> None:
-    columns = [*BEGIN, "threads", "cpu_w", "cycles", "run"]
-    told = "settings: threads; powers: power_w, cpu_w; counters: cycles; passed over: run"
-    assert "; ".join(roles_of(columns, None, "f").sentences(columns)) == told
-    assert list(roles().sentences(["application", "time_s"])) == ["settings: none", "powers: none"]
-
-
 @refusals("columns settings found")
 def test_bad_headers_are_a_sentence(columns: list[str], settings: list[str], found: str) -> None:
     text = refusal(roles_of, columns, settings or None, "f, line 1")

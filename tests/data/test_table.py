@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from crosscast.data import description as limits
 from crosscast.data.dataset import TABLES
 from crosscast.data.fields import TableRow
-from crosscast.data.profiles import PROFILES
 from crosscast.data.schema import Column, ColumnType, Schema, json_text, size_order
 from crosscast.data.table import (
     Table,
@@ -322,15 +321,6 @@ def test_the_page_has_every_column_in_its_section() -> None:
             if column.name not in in_words and not column.name.startswith(_REUSE):
                 line = f"| `{column.name}` | {column.type} | {column.unit} | {column.title} |"
                 assert line in section(title)
-
-
-def test_the_columns_of_reuse_are_told_by_their_parts() -> None:
-    told = " ".join(section("Profiles").split()).split(f"`{_REUSE}LINE_GROUPS_CACHE`")[1]
-    names = [column.name.split("_")[2:] for column in PROFILES.columns if column.name.startswith(_REUSE)]
-    lines, groups, caches = (list(dict.fromkeys(parts)) for parts in zip(*names, strict=True))
-    assert f"lines of LINE bytes ({', '.join(lines)})" in told
-    assert f"(GROUPS: {', '.join(groups)})" in told
-    assert f"({caches[0]} and so on in steps of two up to {caches[-2]}, or `{caches[-1]}`" in told
 
 
 def test_the_limits_of_the_warnings_are_there() -> None:

@@ -215,19 +215,6 @@ def test_what_failed_is_no_configuration_and_one_that_tells_nothing_of_knobs_is_
     assert (found.configurations, found.settings) == (2, {"threads": (1.0,)})
 
 
-def test_a_size_that_is_a_kernels_own_is_not_missing_of_others() -> None:
-    dataset = rows.dataset(
-        devices=DEVICES[:2],
-        records=[rows.record(kernel="long", size="4096x4"), rows.record(kernel="square", size="64x64")],
-        sessions=[rows.session(size="128x128", kernels=["square"], device="gpu", failure="out of memory")],
-    )
-    found = describe(dataset)
-    assert found.kernel_sizes == {"sums/long": ("4096x4",), "sums/square": ("128x128", "64x64")}
-    missing = [f"{m.kernel} {m.size} {m.device}" for m in found.missing if m.lacks == "records"]
-    square = ["square 128x128 cpu", "square 128x128 gpu", "square 64x64 gpu"]
-    assert missing == ["long 4096x4 gpu", *square]
-
-
 def test_the_noise_of_a_cell_is_its_spread_and_quartiles() -> None:
     records = [rows.record(run, [time]) for run, time in enumerate([1.0, 2.0, 3.0, 4.0])]
     (noise,) = describe(rows.dataset(records=records)).noise

@@ -123,7 +123,6 @@ def test_a_large_product_of_matrices_is_bound_by_compute(large_matmul: Profile, 
 def test_a_small_launch_is_bound_by_the_launch() -> None:
     found = verdict(profile("add", 256, floats(256), floats(256), floats(256)))
     assert (found.bound, found.close) == ("launch", ())
-    assert "which was" not in found.text
     assert any("typical" in each for each in found.notes)
     measured = replace(GPU, numbers={**GPU.numbers, "launch_overhead_s": 1e-3})
     known = verdict_of(found.amounts, measured)

@@ -18,7 +18,7 @@ from crosscast.arrays import Arrays, Reals
 from crosscast.errors import EnvironmentFault, InputError, LaunchError, MissingExtraError
 from crosscast.evaluation import keep
 from crosscast.evaluation.keep import AnswerCache, digest, sources_digest
-from crosscast.evaluation.loop import run_tasks
+from crosscast.evaluation.loop import State, run_tasks
 from support.processes import is_gone, wait_until
 from support.refusals import refusal
 
@@ -134,6 +134,27 @@ def test_an_error_keeps_its_type_and_says_which_task_failed(jobs: int | None) ->
 def test_a_process_that_is_ended_from_outside_is_one_sentence() -> None:
     with pytest.raises(EnvironmentFault, match=r"ended from outside, maybe for want of memory: try --jobs 1"):
         run_tasks(tasks(fails="killed"), DATA, jobs=2)
+
+
+def test_the_time_that_is_left_is_that_of_the_kinds_of_tasks_that_are_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    states, now = list[State](), [0.0]
+    monkeypatch.setattr("crosscast.evaluation.loop.time.monotonic", lambda: now[0])
+
+    class Timed(Column):
+        """Takes its factor in seconds."""
+
+        def run(self, data: dict[str, Reals], queries: Sequence[int]) -> list[Arrays]:
+            now[0] += self.factor
+            return super().run(data, queries)
+
+    kinds = {"long": 9.0, "short": 1.0}
+    timed = [Timed(f"{kind}, part {part}", took) for kind, took in kinds.items() for part in range(3)]
+    run_tasks(timed, DATA, progress=states.append)
+    # Kinds take turns; one that is not known yet is expected to take the mean of the others.
+    assert [each.elapsed_s for each in states] == [9, 10, 19, 20, 29, 30]
+    assert [each.left_s for each in states] == pytest.approx([45, 20, 11, 10, 1, 0])
 
 
 def test_several_processes_need_joblib(monkeypatch: pytest.MonkeyPatch) -> None:

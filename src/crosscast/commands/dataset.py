@@ -24,12 +24,12 @@ from crosscast.commands.output import (
     warn,
 )
 from crosscast.data import description
-from crosscast.data.counters.common import Circumstances
-from crosscast.data.counters.importing import import_counted
 from crosscast.data.dataset import Dataset, dataset_named, read_dataset, write_dataset
 from crosscast.data.files import locked
 from crosscast.data.merge import hosts_of, merged
 from crosscast.data.sources import Importer
+from crosscast.data.sources.counted import Circumstances
+from crosscast.data.sources.counter_profiles import import_counted
 from crosscast.data.sources.source import store
 from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.executor import workers

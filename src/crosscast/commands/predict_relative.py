@@ -11,9 +11,9 @@ from crosscast.cli.options import LaunchOptions
 from crosscast.cli.predict import PredictRelative
 from crosscast.commands.files import mask_of, read_profiles
 from crosscast.commands.output import show, tell, warn_of
-from crosscast.data.counters.hpctoolkit import is_hpctoolkit
-from crosscast.data.counters.importing import UnknownFormat, counted_profile, is_counted
 from crosscast.data.dataset import dataset_named
+from crosscast.data.sources.counter_profiles import UnknownFormat, counted_profile, is_counted
+from crosscast.data.sources.hpctoolkit import is_hpctoolkit
 from crosscast.errors import InputError, expect_known
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.named_models import Loaded, first_fit, models_for
@@ -147,7 +147,7 @@ def _of_profiles(path: Path, launch: LaunchOptions) -> Observations:
 
 def _of_counter_tool(path: Path, source: str | None) -> Observations:
     try:
-        (run,) = counted_profile(path)
+        run = counted_profile(path)
     except UnknownFormat as error:
         raise UnsuitedError(str(error)) from error
     settings = run.configuration.settings

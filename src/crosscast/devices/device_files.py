@@ -183,20 +183,10 @@ _OTHER_UNITS = {
 
 
 def read_device(path: Path) -> Device:
-    """Read the description of a device.
+    """Read the description of a device in TOML, whose numbers must be those of one (`check_sheet`).
 
-    Parameters
-    ----------
-    path
-        A TOML file with ``device`` (its key), ``type``, and optionally ``name``, ``vendor``, ``series``, the
-        table's numbers in its units, and measurements as of `crosscast calibrate`, by the names of
-        `crosscast.devices.device_files.QUANTITIES` under ``measured``.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, a field is missing, unknown or wrong, or the numbers cannot be those of a device
-        (`check_sheet`).
+    It has ``device`` (its key), ``type``, and optionally ``name``, ``vendor``, ``series``, the numbers of the
+    table of devices in its units, and measurements by the names of `QUANTITIES` under ``measured``.
     """
     text = read_text(path, "description of a device", _MOST_BYTES)
     try:
@@ -263,20 +253,9 @@ def write_device(
     conditions: Mapping[str, object] | None = None,
     working_sets: Mapping[str, Sequence[float]] | None = None,
 ) -> None:
-    """Write a device for `read_device`, atomically.
+    """Write a device for `read_device`, atomically; `how` and under which `conditions` it was measured.
 
-    Parameters
-    ----------
-    path
-        A file, which is replaced.
-    device
-        The device.
-    how
-        How each measured value was measured, for people.
-    conditions
-        When and under which conditions, for people.
-    working_sets
-        Columns of numbers, for the page: sizes in bytes and the measurement at each.
+    `working_sets` are columns of numbers, for the page: sizes in bytes and the measurement at each.
     """
     texts = {"device": device.key, "type": device.type, "name": device.name}
     texts |= {"vendor": device.vendor, "series": device.series}

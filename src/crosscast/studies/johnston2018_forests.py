@@ -220,8 +220,8 @@ class ForestSearch:
         return int(np.argmin(self.error))
 
 
-def anneal(surface: Surface, steps: int, seed: int, start: tuple[int, int, int] = START) -> ForestSearch:
-    """Search the surface for the least error from a start: trees, tried features, node size.
+def anneal(surface: Surface, steps: int, seed: int) -> ForestSearch:
+    """Search the surface for the least error from `START`: trees, tried features, node size.
 
     The paper used R's package ``optimization``; here it is the generalised annealing of
     ``scipy.optimize.dual_annealing`` without its local search, which needs a smooth surface.
@@ -240,7 +240,7 @@ def anneal(surface: Surface, steps: int, seed: int, start: tuple[int, int, int] 
             steps_of.append(value)
         return error
 
-    nearest = [np.argmin(np.abs(np.array(axis) - value)) for axis, value in zip(axes, start, strict=True)]
+    nearest = [np.argmin(np.abs(np.array(axis) - value)) for axis, value in zip(axes, START, strict=True)]
     dual_annealing(
         cost,
         # An interval of length 1 for each value, so that all are equally likely.

@@ -216,11 +216,10 @@ def _expect_readable(path: Path, column: Column, cells: pa.ChunkedArray) -> None
             raise InputError.of(where=path, field=field, expected=expected, found=repr(cell)) from None
 
 
-def store(dataset: Dataset, folder: str | Path, *, replace: bool = False) -> None:
-    """Write a dataset into a folder."""
-    folder = Path(folder)
+def store(dataset: Dataset, folder: Path) -> None:
+    """Write a dataset into a folder that holds none, or an equal one."""
     with locked(folder):
-        if not replace and _holds_another(folder, dataset):
+        if _holds_another(folder, dataset):
             raise InputError(f"{folder}: expected no other dataset: choose another folder, or remove it")
         write_dataset(dataset, folder)
 

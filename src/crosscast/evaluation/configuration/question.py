@@ -303,8 +303,9 @@ class ConfigurationQuestion(
         domain = options.power_domain
         surfaces = machine_of(data, devices=names_of(options.devices), power_domain=domain)
         samples = _samples(options.samples, [surfaces])
+        held_out = names_of(options.held_out)
         return train_configuration(
-            surfaces, model, samples=samples, held_out=options.held_out, power_domain=domain, **run
+            surfaces, model, samples=samples, held_out=held_out, power_domain=domain, **run
         )
 
 

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.data.counters.common import CountedRun, factor_of
+from crosscast.data.sources.counted import CountedRun, factor_of
 from crosscast.errors import InputError
 
 

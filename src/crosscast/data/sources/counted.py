@@ -39,6 +39,7 @@ def number_of(text: str) -> float | None:
 
 
 _MOST_BYTES = 256 << 20
+_BEGINNING = 65536
 
 
 def text_of(path: Path, what: str) -> str:
@@ -46,11 +47,11 @@ def text_of(path: Path, what: str) -> str:
     return read_text(path, what, _MOST_BYTES)
 
 
-def beginning(path: Path, size: int = 65536) -> str:
+def beginning(path: Path) -> str:
     """Read the first bytes of a file, with replacement characters for bytes that are not UTF-8."""
     try:
         with path.open("rb") as file:
-            return file.read(size).decode("utf-8-sig", errors="replace")
+            return file.read(_BEGINNING).decode("utf-8-sig", errors="replace")
     except OSError as error:
         raise InputError(f"{path}: cannot read the profile ({error.strerror})") from error
 

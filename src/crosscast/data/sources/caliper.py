@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosscast.data.counters.common import CountedRun, factor_of, number_of, text_of
 from crosscast.data.fields import is_finite
+from crosscast.data.sources.counted import CountedRun, factor_of, number_of, text_of
 from crosscast.errors import InputError, importing
 
 MOST_LEVELS = 200

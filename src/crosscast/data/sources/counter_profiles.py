@@ -13,11 +13,11 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
-from crosscast.data.counters.caliper import RECORD, TABLE, read_caliper
-from crosscast.data.counters.common import (
+from crosscast.data.dataset import Dataset
+from crosscast.data.sources.caliper import RECORD, TABLE, read_caliper
+from crosscast.data.sources.counted import (
     Circumstances,
     CountedRun,
     beginning,
@@ -27,10 +27,9 @@ from crosscast.data.counters.common import (
     number_of,
     text_of,
 )
-from crosscast.data.counters.hpctoolkit import is_hpctoolkit, read_hpctoolkit
-from crosscast.data.dataset import Dataset
-from crosscast.data.sources.aiwc import published_devices
+from crosscast.data.sources.hpctoolkit import is_hpctoolkit, read_hpctoolkit
 from crosscast.data.sources.runs import ConfiguredRun, dataset_of, device_row
+from crosscast.devices.catalogue import catalogue
 from crosscast.errors import InputError
 
 KERNEL = "Kernel Name"
@@ -261,7 +260,7 @@ def _number(value: object) -> float | None:
     return number_of(str(value))
 
 
-def profiles_at(paths: Sequence[Path], is_profile: Callable[[Path], bool], what: str) -> list[Path]:
+def _profiles_at(paths: Sequence[Path], is_profile: Callable[[Path], bool], what: str) -> list[Path]:
     """List the profiles at paths; a folder that is no profile is replaced by the profiles in it."""
     profiles = [profile for path in paths for profile in _profiles_in(path, is_profile, what)]
     if not profiles:
@@ -284,9 +283,10 @@ def _profiles_in(path: Path, is_profile: Callable[[Path], bool], what: str) -> l
     return profiles
 
 
-def counted_profile(path: str | Path, circumstances: Circumstances | None = None) -> list[ConfiguredRun]:
+def counted_profile(path: Path) -> ConfiguredRun:
     """Read a profile of HPCToolkit, Caliper, perf or Nsight Compute; its content tells which."""
-    return configured_runs([_read(Path(path))], circumstances or Circumstances(), timed=False)
+    (run,) = configured_runs([_read(path)], Circumstances(), timed=False)
+    return run
 
 
 def _read(path: Path) -> CountedRun:
@@ -299,7 +299,7 @@ def _read(path: Path) -> CountedRun:
         return read_caliper(path)
     if f'"{VALUE}"' in start:
         return read_perf(path)
-    if all(f'"{name}"' in start for name in TABLE[:1]) and start.lstrip().startswith("{"):
+    if f'"{TABLE[0]}"' in start and start.lstrip().startswith("{"):
         return read_caliper(path)
     if KERNEL in start:
         return read_ncu(path)
@@ -332,35 +332,27 @@ def _file(*suffixes: str) -> Callable[[Path], bool]:
     return lambda path: path.is_file() and path.suffix in suffixes
 
 
-_TOOLS: Mapping[str, tuple[str, str, Callable[[Path], bool]]] = {
-    "hpctoolkit": ("HPCToolkit", "databases hpctoolkit-…-database", is_hpctoolkit),
-    "caliper": ("Caliper", "files *.cali or *.json", _file(".cali", ".json")),
-    "perf": ("perf", "files *.json of perf stat -j", _file(".json")),
-    "ncu": ("Nsight Compute", "files *.csv of ncu --csv", _file(".csv")),
+_Reader = Callable[[Path, str | None], CountedRun]
+_TOOLS: Mapping[str, tuple[str, str, Callable[[Path], bool], _Reader]] = {
+    "hpctoolkit": (
+        *("HPCToolkit", "databases hpctoolkit-…-database"),
+        *(is_hpctoolkit, lambda path, _: read_hpctoolkit(path)),
+    ),
+    "caliper": ("Caliper", "files *.cali or *.json", _file(".cali", ".json"), read_caliper),
+    "perf": ("perf", "files *.json of perf stat -j", _file(".json"), lambda path, _: read_perf(path)),
+    "ncu": ("Nsight Compute", "files *.csv of ncu --csv", _file(".csv"), read_ncu),
 }
-"""Name of each tool, description of its profiles, and test for them."""
+"""Name of each tool, description of its profiles, test for them, and reader of one, or of a part of it."""
 
 
 def import_counted(tool: str, paths: Sequence[Path], circumstances: Circumstances) -> Dataset:
     """Make a dataset with a run for each profile of a tool, or for each profile in a folder."""
-    readers: Mapping[str, Callable[[Path], CountedRun]] = {
-        "hpctoolkit": read_hpctoolkit,
-        "caliper": partial(read_caliper, region=circumstances.kernel),
-        "perf": read_perf,
-        "ncu": partial(read_ncu, kernel=circumstances.kernel),
-    }
-    name, what, is_profile = _TOOLS[tool]
-    counted = [readers[tool](path) for path in profiles_at(paths, is_profile, what)]
+    name, what, is_profile, read = _TOOLS[tool]
+    counted = [read(path, circumstances.kernel) for path in _profiles_at(paths, is_profile, what)]
     runs = configured_runs(counted, circumstances)
     origin = f"profiles of {name}: {', '.join(Path(run.where).name for run in counted)}"
     notes = {table: {"origin": origin} for table in ("devices", "records", "sessions")}
     uses_gpu = any(run.configuration.settings.get("uses_gpu") for run in runs)
-    return dataset_of(str(paths[0]), [_device(circumstances.device, uses_gpu, origin)], runs, notes)
-
-
-def _device(device: str, uses_gpu: bool, origin: str) -> Mapping[str, object]:
-    """Row of a device from the published data; else its key and the type that the profiles imply."""
-    for row in published_devices():
-        if row["device"] == device:
-            return row
-    return device_row(device, origin, name=device, type="gpu" if uses_gpu else "cpu")
+    key = circumstances.device
+    unknown = device_row(key, origin, name=key, type="gpu" if uses_gpu else "cpu")
+    return dataset_of(str(paths[0]), [catalogue().get(key, unknown)], runs, notes)
