@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.made_workloads import LARGE, long_workload
-from crosscast.cluster.jobs import POLICIES, Jobs, policy_named
+from crosscast.cluster import POLICIES, Jobs, policy_named
 from crosscast.cluster.rules import NO_RULES, Priority, Rules, Sharing
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import NO_SITE, Budget, Site

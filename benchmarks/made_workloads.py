@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Placement, Preferred
+from crosscast.cluster import Bound, Completion, Jobs, Machine, Placement, Preferred
 
 LARGE = Machine("large", 1024)
 MACHINES = (

@@ -20,7 +20,7 @@ import pyopencl as cl
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.kernel import Program
-from crosscast.measure.energy import Watch
+from crosscast.measure import Watch
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, find
 from crosscast.measure.session import measuring_loop
 from crosscast.measure.subjects import Settings

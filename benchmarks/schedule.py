@@ -23,7 +23,7 @@ from benchmarks.made_workloads import LARGE, MACHINES, four_placements, long_wor
 from benchmarks.peers.accasim import has_accasim, run_accasim
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
-from crosscast.cluster.jobs import Jobs, Machine, Schedule, policy_named
+from crosscast.cluster import Jobs, Machine, Schedule, policy_named
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.trace_files import read_swf
 

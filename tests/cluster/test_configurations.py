@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.cluster import Jobs, Machine, PlacedJobs, Policy, Schedule
 from crosscast.cluster.configurations import (
     KindForecast,
     Learner,
@@ -18,7 +19,6 @@ from crosscast.cluster.configurations import (
     choose_options,
     configure,
 )
-from crosscast.cluster.jobs import Jobs, Machine, PlacedJobs, Policy, Schedule
 from crosscast.cluster.resources import power_metrics, with_idle
 from crosscast.cluster.rules import KindChoices, Learning, Rules
 from crosscast.cluster.simulate import simulate

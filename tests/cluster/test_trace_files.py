@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crosscast.cluster import trace_files
-from crosscast.cluster.jobs import Machine, Schedule
+from crosscast.cluster import Machine, Schedule, trace_files
 from crosscast.cluster.trace_files import read_sacct, read_swf, read_trace, write_swf
 from crosscast.cluster.traces import FIELDS, NAMES, Overruns, SwfHeader, header_of, trace_of
 from crosscast.errors import InputError

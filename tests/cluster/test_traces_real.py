@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from crosscast.cluster import COLUMNS, Jobs, Machine, Policy, read_machines
 from crosscast.cluster.job_types import read_gavel
-from crosscast.cluster.jobs import COLUMNS, Jobs, Machine, Policy, read_machines
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.trace_files import read_swf
 from crosscast.cluster.traces import FIELDS

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Flags, Reals
 from crosscast.data.configuration import Configuration, Objective
+from crosscast.decide import FittedMethod, Method, cases_of, rollout
 from crosscast.decide.policies import (
     MAIN,
     ClosedLoopSearch,
@@ -27,7 +28,6 @@ from crosscast.decide.policies import (
     methods_of,
     next_number,
 )
-from crosscast.decide.power_cap import FittedMethod, Method, cases_of, rollout
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration.scores import ChoiceMetrics, program_sums
 from crosscast.prediction import configuration as data

@@ -15,9 +15,7 @@ from crosscast.data.configuration import Configuration
 from crosscast.decide.policies import ClosedLoopSearch
 from crosscast.decide.selector import Selector
 from crosscast.errors import InputError
-from crosscast.measure.regions import history as notice
-from crosscast.measure.regions import recorder
-from crosscast.measure.regions.history import RegionKey, RegionRun
+from crosscast.measure.regions import RegionKey, RegionRun, recorder, say_once
 from crosscast.measure.regions.recorder import Metering
 from crosscast.prediction.configuration import Surfaces
 from crosscast.prediction.configuration.choice import select
@@ -38,7 +36,7 @@ KEY = RegionKey("step", ("8",))
 
 @pytest.fixture(autouse=True)
 def nothing_said_before() -> None:
-    notice.say_once.cache_clear()
+    say_once.cache_clear()
 
 
 class Machine:

@@ -20,7 +20,7 @@ from crosscast.measure.opencl import devices, find
 from crosscast.measure.processes import CharacterizeJob, DescribeJob, InstructionMixJob, Job
 from crosscast.measure.session import session_row
 from crosscast.measure.subjects import Settings, SuiteProblem, identity
-from crosscast.suite.application import TYPICAL, Caches, selected
+from crosscast.suite.application import TYPICAL, selected
 from support.examples import one_in
 from support.refusals import refusals
 
@@ -249,15 +249,6 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Left:
         ]
 
     return todo
-
-
-def test_tasks_are_devices_then_profiles_then_sessions() -> None:
-    larger = Caches(64 << 10, 1 << 20, 1 << 24)
-    more = replace(ONE, applications=selected(["crc", "gem"]), sizes=("tiny", "small"), caches=larger)
-    found = campaign.tasks(more, Dataset("new"), campaign.CampaignOutcome())
-    assert [task.kind for task in found] == ["describe", *["characterize"] * 4, *["measure"] * 8]
-    assert found[1].label == "characterize crc tiny"
-    assert more.problem("crc", "tiny").parameters["bytes"] > ONE.problem("crc", "tiny").parameters["bytes"]
 
 
 @refusals("cells message")

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError, SensorFault
+from crosscast.measure import Reading, Watch
 from crosscast.measure import sensors as module
-from crosscast.measure.energy import Reading, Watch
 from crosscast.measure.regions.recorder import Metering
 from crosscast.measure.sensors import (
     NvmlSensor,

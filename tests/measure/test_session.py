@@ -14,8 +14,7 @@ from crosscast.characterization.engine.layout import CLASSES
 from crosscast.data.schema import ENERGY, RECORDS, SESSIONS
 from crosscast.data.table import check, table_of
 from crosscast.errors import CheckFailed, DeviceFault, InputError, MissingExtraError, SensorFault
-from crosscast.measure import subjects
-from crosscast.measure.energy import Sensor
+from crosscast.measure import Sensor, subjects
 from crosscast.measure.measurement import summaries
 from crosscast.measure.opencl import OpenCLQueue, devices
 from crosscast.measure.session import SessionRows, measure_session
@@ -100,14 +99,6 @@ def test_warm_ups_are_not_recorded_and_runs_go_on(
     assert found.session["warmups"] == unrecorded
     assert found.session["loop_s"] >= 0.2
     assert found.session["runs"] > 1
-
-
-def test_progress_is_told(make_application: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosscast.measure.session._REPORT_S", 0.0)
-    told: list[tuple[int, float]] = []
-    found = measured(make_application(), report=lambda runs, elapsed: told.append((runs, elapsed)))
-    assert [runs for runs, _ in told] == list(range(1, found.session["runs"] + 1))
-    assert told == sorted(told)
 
 
 def test_energy_is_that_of_all_recorded_runs(make_application: Folder) -> None:

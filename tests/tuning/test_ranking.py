@@ -11,10 +11,10 @@ import crosscast
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
 from crosscast.report.tuning import ranking_report
+from crosscast.tuning import Space
 from crosscast.tuning.profiling import Profiler, VariantCounts, spread
 from crosscast.tuning.ranking import Ranking, model_for, rank
 from crosscast.tuning.space_files import read_space
-from crosscast.tuning.spaces import Space
 from support.examples import one_in
 from support.refusals import refusals
 

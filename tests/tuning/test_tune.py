@@ -20,11 +20,11 @@ from crosscast.errors import DeviceFault, InputError
 from crosscast.report.document import Table
 from crosscast.report.tuning import ranking_report
 from crosscast.tuning import tune as measuring
+from crosscast.tuning import variants_of
 from crosscast.tuning.evaluation import BUDGETS, evaluate_tuning, measured_of, simulated
 from crosscast.tuning.profiling import Profiler
 from crosscast.tuning.ranking import Ranking, model_for, rank
 from crosscast.tuning.space_files import read_space
-from crosscast.tuning.spaces import variants_of
 from crosscast.tuning.tune import Journal, here, measured_search, variant_file
 from support.commands import Command, Output
 from support.examples import one_in

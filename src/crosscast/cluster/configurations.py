@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import Jobs, PlacedJobs, first_row
+from crosscast.cluster import Jobs, PlacedJobs, first_row
 from crosscast.cluster.resources import MILLIWATTS, idle_power_w
 from crosscast.cluster.rules import MOST_SLOWDOWN, KindChoices, Learning
 from crosscast.cluster.site import Budget, PowerPolicy, Shift, rows_of_csv

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import Jobs, Machine, first_row
+from crosscast.cluster import Jobs, Machine, first_row
 from crosscast.cluster.site import (
     LIMIT,
     MOST_TOGETHER,

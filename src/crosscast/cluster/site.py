@@ -11,7 +11,7 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.cluster.jobs import Machine, machine_fields, machines_of, procs_or_nodes, required_text
+from crosscast.cluster import Machine, machine_fields, machines_of, procs_or_nodes, required_text
 from crosscast.data.fields import Fields
 from crosscast.data.files import csv_rows
 from crosscast.errors import InputError, expect_known

@@ -17,7 +17,7 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
-from crosscast.cluster.jobs import EXACT, Schedule, texts_of
+from crosscast.cluster import EXACT, Schedule, texts_of
 from crosscast.cluster.traces import CANCELLED, FIELDS, NAMES, JobTrace, SwfHeader, header_of, trace_of
 from crosscast.data.files import atomic_file
 from crosscast.errors import InputError

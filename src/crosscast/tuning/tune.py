@@ -27,11 +27,11 @@ from crosscast.evaluation.loop import State
 from crosscast.kernel import Launch
 from crosscast.measure.processes import SessionJob, run_job
 from crosscast.measure.subjects import LaunchFile, Settings
+from crosscast.tuning import LaunchRule, Space, Variant
 from crosscast.tuning.profiling import Begin, Profiler, Progress, json_lines
 from crosscast.tuning.ranking import PROFILES, Ranking, model_for, rank
 from crosscast.tuning.search import Search
 from crosscast.tuning.space_files import read_space
-from crosscast.tuning.spaces import LaunchRule, Space, Variant
 
 if TYPE_CHECKING:
     from crosscast.measure.opencl import OpenCLDevice

@@ -35,6 +35,7 @@ from crosscast.measure.campaign import (
     origin_of,
     run,
 )
+from crosscast.measure.corun import CoRunSettings, JobWork, MixRun
 from crosscast.measure.corun.crew import Crew, MixRunner, sharing
 from crosscast.measure.corun.profile import (
     StressorCalibration,
@@ -43,7 +44,6 @@ from crosscast.measure.corun.profile import (
     job_time_s,
     profile_of,
 )
-from crosscast.measure.corun.run import CoRunSettings, JobWork, MixRun
 from crosscast.measure.inventory import static_facts
 from crosscast.measure.opencl import OpenCLDevice
 from crosscast.measure.session import facts_of

@@ -12,8 +12,8 @@ from crosscast.data.corun import IsolatedRun
 from crosscast.data.fields import TableRow
 from crosscast.data.schema import device_domains
 from crosscast.errors import CrosscastError, DeviceFault, MissingExtraError
+from crosscast.measure.corun import CoRunnerRun, JobWork, MixRun
 from crosscast.measure.corun.crew import MixRunner
-from crosscast.measure.corun.run import CoRunnerRun, JobWork, MixRun
 from crosscast.measure.host_state import counter_shares
 from crosscast.measure.opencl import OpenCLDevice
 from crosscast.measure.processes import InstructionMixJob, run_job
