@@ -365,6 +365,10 @@ def test_times_may_be_as_people_read_them_or_unknown(tmp_path: Path) -> None:
     (tmp_path / "jobs.gz").write_bytes(b"\x1f\x8b" + bytes(20))
     for reader in (read_trace, read_sacct):
         assert "Unknown compression method" in refusal(reader, tmp_path / "jobs.gz")
+    # With offsets, as SLURM_TIME_FORMAT may ask for, two hours pass when clocks are set back by one.
+    offsets = "JobID|Submit|Elapsed|NNodes|State\n1|2024-10-27T02:30:00+0200|10:00|3|FAILED\n"
+    offsets += "2|2024-10-27T03:30:00+0100|10:00|3|FAILED\n"
+    assert read_sacct(log(tmp_path, offsets)).columns["submit_s"].tolist() == [0, 7200]
     unknown = log(tmp_path, "JobID|Submit|Elapsed|NNodes|State\n1|Unknown|10:00|3|FAILED\n")
     assert np.isnan(read_sacct(unknown).columns["submit_s"]).all()
 

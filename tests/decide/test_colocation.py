@@ -1,4 +1,4 @@
-"""Groups of jobs, compared with the best of all; gains of pairs by hand; and what pairing by predictions keeps."""
+"""Groups of jobs, compared with the best of all; gains of pairs; what pairing by predictions keeps."""
 
 import sys
 from collections import Counter

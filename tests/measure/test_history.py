@@ -1,4 +1,4 @@
-"""Histories of regions: what is told of arguments, runs by key, files of one line a run, and datasets of them."""
+"""Histories of regions: what is told of arguments, runs by key, files of one line a run, and datasets."""
 
 import errno
 import json

@@ -26,7 +26,7 @@ from crosscast.measure.host_state import (
     counter_shares,
 )
 from crosscast.measure.inventory import caches_of, describe, known_row
-from crosscast.measure.opencl import OpenCLDevice, devices
+from crosscast.measure.opencl import devices
 from crosscast.measure.processes import DescribeJob
 from crosscast.suite.application import Caches
 from support.measuring import FakePerf, cl_error
@@ -188,21 +188,6 @@ def test_a_machine_that_others_keep_busy_is_doubted(tmp_path: Path, load: str, d
     (tmp_path / "proc/loadavg").write_text(f"{load} 9.00 9.00 5/91 28737\n")
     found = host_state.doubts(tmp_path)
     assert [each.partition(" of this machine wanted to run")[0] for each in found] == [doubt] * bool(doubt)
-
-
-def test_every_device_is_listed_with_all_that_is_known() -> None:
-    found = inventory.inventory()
-    listed = [entry.device.id for entry in found if isinstance(entry.device, OpenCLDevice)]
-    assert listed == [device.id for device in devices()]
-    for entry in found:
-        shown = json.loads(json.dumps(entry.to_dict(), allow_nan=False))
-        assert (shown["id"], shown["compute_units"]) == (entry.device.id, entry.device.compute_units)
-        assert shown["device"] == getattr(entry.device, "key", shown["device"])
-        assert {"name", "type", "memory_bytes", "driver", "platform"} <= shown.keys()
-        assert all(sensor["works"] == (sensor["reason"] is None) for sensor in shown["sensors"])
-        is_cpu = entry.device.type == "cpu"
-        assert [counter["name"] for counter in shown["counters"]] == list(available()) * is_cpu
-        assert not is_cpu or [sensor["name"] for sensor in shown["sensors"]] == ["rapl"]
 
 
 def full_time(value: int) -> CounterValue:

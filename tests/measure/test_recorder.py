@@ -259,18 +259,6 @@ def test_a_selector_without_any_sensor_is_warned_of_once(caplog: pytest.LogCaptu
     assert [run.power_w for run in chooser.told] == [None] * 2
 
 
-def test_nested_regions_have_the_energy_of_what_is_inside() -> None:
-    now = [0.0]
-    metering = Metering([SteadySensor(10.0, clock=lambda: now[0])])
-    with crosscast.profiled("outer", sensors=metering) as outer:
-        now[0] += 1
-        with crosscast.profiled("inner", sensors=metering) as inner:
-            now[0] += 2
-        now[0] += 4
-    assert outer.recorded is not None and outer.recorded.energy_j == {"package-0": 70.0}
-    assert inner.recorded is not None and inner.recorded.energy_j == {"package-0": 20.0}
-
-
 def test_counters_are_recorded_where_the_machine_has_them() -> None:
     with crosscast.profiled("a", counters=("task_clock_s", "page_faults")) as run:
         sum(range(100_000))

@@ -92,8 +92,9 @@ def test_measurements_condition_forecasts_and_are_in_the_journal(ranking: Rankin
     journal = Journal(tmp_path / "times.jsonl")
     result = measured_search(ranking, here(None)[0], 2, journal, within=0.0)
     with (tmp_path / "times.jsonl").open("a") as file:
-        file.write('{"times_s": [1]}\n{"variant": "A=3"}\n3\n')  # Nor are lines that lack something,
-        file.write('{"variant": "A=2", "ti')  # and a truncated one.
+        # Lines that lack something count as little as a truncated one.
+        file.write('{"times_s": [1]}\n{"variant": "A=3"}\n3\n{"variant": "A=4", "times_s": []}\n')
+        file.write('{"variant": "A=2", "ti')
     assert len(result.measured) == 2 and all(seconds > 0 for seconds in result.measured.values())
     assert set(journal.read()) == {ranking.variants.labels[row] for row in result.measured}
     for row, seconds in result.measured.items():

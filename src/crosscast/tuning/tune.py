@@ -187,8 +187,11 @@ class Journal:
         """Read the seconds of each variant's runs, or why it did not run, by label; skip damaged lines."""
         found: dict[str, list[float] | str] = {}
         for entry in json_lines(self.path):
-            with suppress(KeyError, TypeError):
-                found[entry["variant"]] = entry["failed"] if "failed" in entry else entry["times_s"]
+            with suppress(KeyError, TypeError, ValueError):
+                if "failed" in entry:
+                    found[entry["variant"]] = str(entry["failed"])
+                elif median(times_s := list(map(float, entry["times_s"]))) > 0:
+                    found[entry["variant"]] = times_s
         return found
 
     def add(self, label: str, **result: object) -> None:
