@@ -304,14 +304,6 @@ def test_one_job_at_a_time_tries_and_others_take_the_best_measured_one() -> None
     assert schedule.ran_s.tolist() == [11, 10, 10, 10, 10, 12, 10, 10, 10]
 
 
-def test_what_may_be_much_better_is_tried() -> None:
-    known = options(*[(100.0, 1.0 + index / 10, 100.0, 1.0) for index in range(3)])
-    for chance, tried in ((0.0, 0), (0.05, 2)):
-        schedule = learned(known, in_turn(6), constant_budget(200), Doubtful(known, chance))
-        assert int((schedule.ran_s > 10).sum()) == tried
-        assert schedule.ran_s[tried:].tolist() == [10] * (6 - tried)
-
-
 @examples(60)
 @given(st.integers(0, 2**31))
 def test_in_the_end_nothing_measured_is_cheaper_and_nothing_else_is_predicted_to_be(seed: int) -> None:

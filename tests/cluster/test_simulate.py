@@ -181,17 +181,6 @@ def test_a_simulation_that_pauses_is_the_same_and_changes_no_job(monkeypatch: py
         np.testing.assert_array_equal(getattr(MADE, name), array)
 
 
-def test_a_person_is_told_that_it_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    load_simulator(10**6)
-    told: list[str] = []
-    simulate(MADE, ONE, progress=told.append)
-    assert not told
-    monkeypatch.setattr(simulator, "is_jit_cached", lambda _: False)
-    monkeypatch.setattr(engine, "_FEW", 0)
-    simulate(MADE, ONE, progress=told.append)
-    assert told == ["compiling the simulator: this is done once, and takes up to a minute"]
-
-
 # Compiling the simulator of plans takes most of a minute.
 @pytest.mark.parametrize("conservative", one_in(2, [False, True]))
 def test_few_jobs_are_the_same_without_compiling(monkeypatch: pytest.MonkeyPatch, conservative: bool) -> None:

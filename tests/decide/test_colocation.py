@@ -16,7 +16,6 @@ from benchmarks.pair_experiment import (
     LOGNORMAL,
     PredictedPairs,
     Truth,
-    known_pairs,
     share_kept,
 )
 from hypothesis import given, settings
@@ -27,9 +26,7 @@ from crosscast.data.corun import IsolatedRun
 from crosscast.decide.colocation import ColocationPlan, best_groups, choose_colocation
 from crosscast.decide.colocation_gains import ColocationJobs, Group, MixJudge, best_matching, pair_gain
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.evaluation.corun.evaluation import of_one_device
 from crosscast.prediction.corun.artefact import FittedCoRun, TrainedCoRunModel
-from crosscast.prediction.corun.models import Mean
 from crosscast.prediction.corun.probes import NO_MIXES
 from crosscast.prediction.corun.slowdowns import mix_times
 from crosscast.prediction.named_models import load_model
@@ -37,7 +34,6 @@ from support.corun_models import MEMORY, constant, made_jobs, trained
 from support.examples import one_in
 from support.mixes import made_co_runs
 from support.refusals import refusal
-from support.shared import published
 
 
 @pytest.fixture(scope="module")
@@ -342,31 +338,8 @@ def test_who_knows_nothing_keeps_nothing_of_jobs_of_equal_length() -> None:
     assert share_kept(truth, [blind], LOGNORMAL, jobs=40, repeats=40).mean() > 0.2
 
 
-def test_pairs_that_do_not_fit_gain_nothing() -> None:
-    mixes = [
-        replace(mix, fits=False, members=tuple(replace(each, slowdown=None) for each in mix.members))
-        if len(mix.applications) == 1
-        else mix
-        for mix in RUNS.mixes
-    ]
-    truth = Truth.of(mixes)
-    gain = truth.gain(np.array([0, 0, 2]), np.ones(3))
-    assert gain[0, 1] == 0 and gain[0, 2] > 0
-
-
 def test_pairs_that_were_not_measured_and_other_lengths_are_refused() -> None:
     assert "mixes: expected all pairs of inputs, measured, found none of" in refusal(Truth.of, RUNS.mixes[1:])
     assert "found none" in refusal(Truth.of, [])
     truth = Truth.of(RUNS.mixes)
     assert "found 'long'" in refusal(share_kept, truth, [exact(truth)], "long")
-
-
-@pytest.mark.system
-def test_the_mean_keeps_on_published_pairs_what_is_known_of_it() -> None:
-    from crosscast.data.corun import co_runs
-
-    runs = of_one_device(co_runs(published("gavel_pairs", "gpu_corun")), "v100")
-    truth = Truth.of(runs.mixes)
-    predicted = [known_pairs(runs, Mean(), truth)]
-    assert share_kept(truth, predicted, EQUAL, repeats=12).mean() == pytest.approx(-0.05, abs=0.06)
-    assert share_kept(truth, predicted, LOGNORMAL, repeats=12).mean() == pytest.approx(0.40, abs=0.06)

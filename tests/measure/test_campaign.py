@@ -216,20 +216,6 @@ def test_sessions_kept_with_less_than_is_wanted_now_are_a_note(machine: Machine,
     assert campaign.build(plan("gem", settings=Settings(2, 1.5, sensor="none")), tmp_path).notes == []
 
 
-def test_the_time_left_follows_from_settings_and_what_was_done(machine: Machine, tmp_path: Path) -> None:
-    def told(min_time_s: float) -> list[campaign.CampaignState]:
-        states: list[campaign.CampaignState] = []
-        settings = Settings(2, min_time_s, sensor="none")
-        campaign.build(plan(settings=settings), tmp_path / str(min_time_s), states.append)
-        return states
-
-    states = told(0.0)
-    assert told(30.0)[0].left_s - states[0].left_s == pytest.approx(2 * 30)
-    assert [(state.done, state.total) for state in states] == [(number, 5) for number in range(5)]
-    # Both were quick, so the second of its kind is no longer a guess.
-    assert states[-1].left_s < 1 < states[0].left_s
-
-
 @pytest.fixture(scope="module")
 def left(tmp_path_factory: pytest.TempPathFactory) -> Left:
     """What is to be done of the plan after its build, where the first row of a table has other cells then."""

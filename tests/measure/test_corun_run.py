@@ -158,21 +158,6 @@ def test_jobs_are_as_many_runs_as_asked_also_when_the_sensor_goes_away(
     assert (mix.powers_w, mix.notes) == ({}, [f"replay: {short} ends after 0.01 s"])
 
 
-@pytest.mark.system
-def test_unequal_co_runners_run_until_the_slowest_has_enough(
-    crew: crews.Crew, make_application: Folder
-) -> None:
-    slow = make_application("slow", run="time.sleep(0.1)")
-    # What it says fills a pipe that nobody empties.
-    quick = make_application("quick", run="os.write(1, b'noise' * 4000)")
-    mix = crew.run([work(slow), work(quick)])
-    expect_whole(mix)
-    slow_s, quick_s = (each.times_s for each in mix.co_runners)
-    assert len(quick_s) > len(slow_s)
-    assert min(*slow_s, *mix.mix_times_s) > 0.1
-    assert mix.overlap is not None and mix.overlap < 0.5
-
-
 def test_a_co_runner_that_crashes_leaves_the_others_what_they_have(
     crew: crews.Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -490,11 +490,3 @@ def test_a_sweep_with_power_is_what_models_learn_from(tmp_path: Path) -> None:
     assert surfaces.known.all()
     assert (surfaces.power_w > 0).all()
     assert surfaces.space.configurations[0] == Configuration("machine", {"threads": 1})
-
-
-@pytest.mark.system
-def test_a_sweep_without_a_sensor_says_that_power_is_missing(tmp_path: Path) -> None:
-    history = tmp_path / "runs.jsonl"
-    assert swept(history, "none").startswith("no sensor has told a power")
-    with pytest.raises(InputError, match=r"expected runs with a power, found none \(\d+ without power\)"):
-        import_runs(history)

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from crosscast.characterization import toolchain
-from crosscast.cli import main
 from crosscast.devices.catalogue import device_named
 from crosscast.devices.device_files import read_device
 from crosscast.errors import DeviceFault, EnvironmentFault
@@ -211,21 +210,3 @@ def test_native_code_is_kept_for_the_cpu_it_is_for(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(toolchain, "_host_cpu", lambda: "another CPU")
     assert made("-march=native") != native
     assert made() == portable
-
-
-def test_a_device_that_vanishes_leaves_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
-) -> None:
-    class Lost(Paper):
-        def memory(self, kernel: str, words: int, passes: int) -> float:
-            if kernel == "copy_words":
-                raise DeviceFault("measuring it on paper:0: the device failed or was lost")
-            return super().memory(kernel, words, passes)
-
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setattr("crosscast.commands.measure.HostBackend", Lost)
-    assert main(["calibrate", "--device", "host", "--name", "bench"]) == 1
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.splitlines()[-1] == "crosscast: measuring it on paper:0: the device failed or was lost"
-    assert not list(tmp_path.rglob("*.toml"))

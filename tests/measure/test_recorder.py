@@ -21,7 +21,7 @@ from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.measure.host_state import Counters, CounterValue
 from crosscast.measure.opencl import devices
-from crosscast.measure.regions import History, RegionKey, RegionRun, recorder
+from crosscast.measure.regions import History, RegionKey, RegionRun
 from crosscast.measure.regions.recorder import Metering, metering_of
 from support.measuring import FakePerf, SteadySensor
 
@@ -202,28 +202,6 @@ def test_what_cannot_be_applied_is_tried_again(configuration: Configuration | No
     assert tries == [configuration] * 3
 
 
-def test_threads_apply_configurations_one_after_another() -> None:
-    inside: list[Configuration | None] = []
-    applied: list[Configuration | None] = []
-
-    def apply(configuration: Configuration | None) -> None:
-        assert not inside
-        inside.append(configuration)
-        time.sleep(0.001)
-        applied.append(inside.pop())
-
-    def work(number: int) -> None:
-        for turn in range(5):
-            own = Configuration("node", {"turn": turn, "number": number})
-            with crosscast.profiled("a", configuration=own, apply=apply, sensors="none"):
-                pass
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, range(4)))
-    assert len(set(applied)) == len(applied) == 20
-    assert recorder._applied == (apply, applied[-1])
-
-
 def test_a_sensor_that_fails_costs_its_energy_and_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     good, bad = SteadySensor(1.0), SteadySensor(2.0)
     bad.domains = ("gpu",)
@@ -371,22 +349,6 @@ def test_sizes_and_arguments_tell_launches_apart_and_one_that_does_not_fit_has_f
         queue.launch(device.spin, (64,), (1 << 20,), device.buffer, np.int32(1))
     (key,) = queue.history.keys("spin")
     assert [run.failure for run in queue.history.runs(key, failed=True)] == ["LogicError"]
-
-
-def test_a_selector_chooses_for_each_launch(device: Device) -> None:
-    chooser, applied = ListChooser(SLOW, SLOW, None), list[Any]()
-    words: dict[str, Any] = {"history": History(), "sensors": "none", "selector": chooser}
-    queue = crosscast.ProfiledQueue(device.queue, apply=applied.append, **words)
-    for kernel in (device.add, device.add, device.spin):
-        queue.launch(kernel, (1,), None, device.buffer, np.int32(1))
-    assert applied == [SLOW, None]
-    assert [(run.key.name, run.configuration) for run in chooser.told] == [
-        ("add", SLOW),
-        ("add", SLOW),
-        ("spin", None),
-    ]
-    with pytest.raises(InputError, match="expected a selector or a configuration"):
-        crosscast.ProfiledQueue(device.queue, configuration=SLOW, **words)
 
 
 # Counters, sensors, and the power that runs tell together
