@@ -19,6 +19,7 @@ from crosscast.decide.policies import (
     ClosedLoopSearch,
     FeedbackCapping,
     Fixed,
+    Oracle,
     SelectedModel,
     WithFeedback,
     check_method_names,
@@ -107,6 +108,16 @@ def test_with_several_devices_each_has_a_limiter_of_all_its_knobs() -> None:
     assert settled(little, 0.0, surfaces=surfaces) == ("little: clock 1e-06 MHz, cores 1", 2)
     # Without a device it is that of the first sample configuration, here the last of the second.
     assert settled(FeedbackCapping(), 0.0, surfaces=surfaces) == ("little: clock 1e-06 MHz, cores 1", 2)
+
+
+def test_the_oracle_takes_the_fastest_of_what_it_is_told_or_the_least_power() -> None:
+    policy = Oracle().fit(SURFACES, (0,))
+    observed = SURFACES.observed(0, range(12))
+    for cap in SURFACES.power_w[0]:
+        number = next(policy.decide(observed, cap, SURFACES.known[0], 0))
+        within = [place for place in range(12) if SURFACES.power_w[0, place] <= cap]
+        assert number == min(within, key=SURFACES.time_s[0].__getitem__)
+    assert next(policy.decide(observed, 1.0, SURFACES.known[0], 0)) == int(SURFACES.power_w[0].argmin())
 
 
 def machine(time_s: list[float], power_w: list[float]) -> data.Surfaces:

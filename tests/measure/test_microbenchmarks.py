@@ -22,7 +22,7 @@ from crosscast.measure.opencl import devices
 from support.commands import Command, Output
 
 
-class Paper:
+class Paper(Backend):
     """A device that takes as long as its numbers say."""
 
     def __init__(self) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from abc import abstractmethod
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -48,13 +47,13 @@ class EmptyLaunch(NamedTuple):
     round_trip: float  # From the call to its end on the host
 
 
-class Backend(Protocol):
+class Backend(ABC):
     """Interface that times the kernels of ``kernels.cl``."""
 
     id: str
     name: str
-    vendor: str  # Empty if unknown, as is the architecture
-    series: str
+    vendor: str = ""  # Empty if unknown, as is the architecture
+    series: str = ""
     type: str
     units: int
     items: int  # Work-items that keep the device busy
@@ -65,20 +64,25 @@ class Backend(Protocol):
     last_cache_bytes: int
     numbers: dict[str, float]  # Known properties, by column of the table of devices
 
+    @abstractmethod
     def memory(self, kernel: str, words: int, passes: int) -> float:
         """Return the seconds of a kernel with several passes over an array of `words` words."""
 
+    @abstractmethod
     def chains(self, kernel: str, steps: int) -> float:
         """Return the seconds of a number of steps of chains, or of other work, in each work-item."""
 
     def groups(self, count: int) -> float | None:
         """Return the seconds of a number of almost empty work-groups; ``None`` if there are none."""
+        return None
 
+    @abstractmethod
     def launch(self) -> EmptyLaunch:
         """Launch an empty kernel."""
 
     def transfer(self, nbytes: int, *, to_device: bool) -> float | None:
         """Return the seconds of a copy between host and device; ``None`` if the device is the host."""
+        return None
 
 
 def _array_bytes(kernel: str, words: int, vector_bytes: int) -> int:
@@ -102,15 +106,9 @@ def _host_numbers(units: int) -> dict[str, float]:
     return {"cores": float(units)} | {name: float(size) for name, size in caches.items() if size}
 
 
-class KernelBackend:
+class KernelBackend(Backend):
     """Launches the kernels of ``kernels.cl`` on a device, by `_seconds`."""
 
-    vendor = series = ""
-    type: str
-    items: int
-    group: int
-    vector_bytes: int
-    lanes: dict[str, int]
     _array: Any = None
     _out: Any
 
@@ -248,18 +246,13 @@ _HOST_KERNELS = (
 """Kernels in the order of the numbers in host.c."""
 
 
-@dataclass
-class HostBackend:
+class HostBackend(Backend):
     """The CPU of this machine, by threads and without OpenCL."""
 
-    id: str = "host"
-    type: str = "cpu"
-    vendor: str = ""
-    series: str = ""
-    group: int = 1
-    vector_bytes: int = 64
+    id, type = "host", "cpu"
+    group, vector_bytes = 1, 64
 
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
         needs = ("libc.so.6", "libm.so.6", "libpthread.so.0")
         library = ctypes.CDLL(str(c_library([FOLDER / "host.c"], "-O3", "-march=native", needs=needs)))
         self._measure = library.measure
@@ -303,16 +296,8 @@ class HostBackend:
         """Return the seconds of a number of steps in each work-item."""
         return self._seconds(kernel, 0, steps, *_operands(kernel))
 
-    def groups(self, count: int) -> float | None:
-        """Return ``None``: threads have no work-groups."""
-        return None
-
     def launch(self) -> EmptyLaunch:
         """Launch an empty kernel."""
         start = time.perf_counter()
         self._seconds("empty", 0, 0)
         return EmptyLaunch(None, None, time.perf_counter() - start)
-
-    def transfer(self, nbytes: int, *, to_device: bool) -> float | None:
-        """Return the seconds of a copy."""
-        return None
