@@ -222,18 +222,7 @@ def test_a_wrong_field_is_named(changes: str, complaint: str) -> None:
         assert f"here: {name}: expected " in refusal(from_line, json.dumps(rest).encode(), "here")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"[]",
-        b"\xff",
-        b"null",
-        b'{"version": NaN}',
-        b'{"version": Infinity}',
-        b'{"version": 1' + b"0" * 5000 + b"}",
-        b'{"version": 1} {}',
-    ],
-)
+@pytest.mark.parametrize("line", [b"null", b"\xff", b'{"version": NaN}', b'{"version": 1} {}'])
 def test_what_is_no_object_of_plain_numbers_is_refused(line: bytes) -> None:
     assert refusal(from_line, line, "here").startswith("here: expected a JSON object")
     large = b'{"version":1,"region":"a","started_s":1,"duration_s":1e999}'
@@ -245,10 +234,8 @@ def test_what_is_no_object_of_plain_numbers_is_refused(line: bytes) -> None:
     [
         (LINE + b"{}\n" + LINE, 2),
         (LINE + b"It was a dark night", 2),
-        (b"thesis\n", 1),
         (b"thesis", 1),
         (b"{}\n", 1),
-        (b"[1]", 1),
     ],
 )
 def test_a_wrong_line_is_named_and_nothing_appended_to_what_is_no_history(
@@ -322,13 +309,10 @@ def ended(program: str, path: Path) -> tuple[int, str]:
         5,
         [
             ("step('last')", 0, ["first", "last"]),
-            ("sys.exit(3)", 3, ["first"]),
-            ("raise ValueError", 1, ["first"]),
             ("with region('last'): raise ValueError", 1, ["first", "last ValueError"]),
             (WAITING, -signal.SIGINT, ["first", "last KeyboardInterrupt"]),
             ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", -signal.SIGTERM, ["first"]),
             ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL, ["first"]),
-            ("os._exit(4)", 4, ["first"]),
             ("atexit.register(step, 'last')", 0, ["first", "last"]),
         ],
     ),
