@@ -27,8 +27,8 @@ import numpy as np
 from scipy.optimize import linprog
 
 from benchmarks.table import Verdict, text_table
+from crosscast.cluster import Jobs, Machine, PlacedJobs, policy_named
 from crosscast.cluster.configurations import KindForecast, PowerOptions, configure
-from crosscast.cluster.jobs import Jobs, Machine, PlacedJobs, policy_named
 from crosscast.cluster.resources import power_metrics
 from crosscast.cluster.rules import Rules
 from crosscast.cluster.simulate import simulate

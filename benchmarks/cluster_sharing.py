@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.pair_experiment import Truth, known_pairs
 from benchmarks.table import Verdict, text_table
-from crosscast.cluster.jobs import Jobs, Machine, policy_named
+from crosscast.cluster import Jobs, Machine, policy_named
 from crosscast.cluster.metrics import sharing_metrics
 from crosscast.cluster.rules import Slowdowns, sharing_for
 from crosscast.cluster.simulate import simulate

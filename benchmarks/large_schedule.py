@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from crosscast.cluster.jobs import (
+from crosscast.cluster import (
     POLICIES,
     Bound,
     Completion,

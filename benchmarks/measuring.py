@@ -19,7 +19,7 @@ import pyopencl as cl
 
 from benchmarks.table import Verdict, text_table
 from crosscast.kernel import Program
-from crosscast.measure.energy import Watch
+from crosscast.measure import Watch
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, find
 from crosscast.measure.session import measuring_loop
 from crosscast.measure.subjects import Settings

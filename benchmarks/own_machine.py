@@ -25,7 +25,7 @@ import crosscast
 from benchmarks.table import text_table
 from crosscast.characterization.toolchain import c_library
 from crosscast.kernel import Kernel, Launch, Program
-from crosscast.measure.microbenchmarks.backends import OpenCLBackend
+from crosscast.measure.microbenchmarks import OpenCLBackend
 from crosscast.measure.microbenchmarks.bench import Microbenchmarks, measure
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, find, opencl_faults
 from crosscast.units import format_seconds

@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.large_schedule import LARGE, MACHINES, four_placements, long_workload, machines_workload
 from benchmarks.peers.accasim import has_accasim, run_accasim
 from benchmarks.table import Verdict, text_table
-from crosscast.cluster.jobs import Jobs, Machine, Schedule, policy_named
+from crosscast.cluster import Jobs, Machine, Schedule, policy_named
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.trace_files import read_swf
 

@@ -147,9 +147,9 @@ def bundled() -> Grid:
 @pytest.fixture
 def own_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """What regions keep for a whole process, as it is when that begins on a machine without sensors."""
-    from crosscast.measure.regions import history, recorder
+    from crosscast.measure.regions import recorder, say_once
 
-    history.say_once.cache_clear()
+    say_once.cache_clear()
     monkeypatch.setattr(recorder, "_OPENED", {"auto": recorder.Metering([])})
     monkeypatch.setattr(recorder, "_applied", None)
     monkeypatch.setattr(recorder, "_HISTORIES", {})

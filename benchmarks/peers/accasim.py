@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.setup_peers import ROOT
 from crosscast.arrays import Reals
-from crosscast.cluster.jobs import Jobs
+from crosscast.cluster import Jobs
 
 
 @dataclass(frozen=True)

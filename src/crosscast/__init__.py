@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from crosscast.api import QUESTIONS, evaluate, train
     from crosscast.characterization import characterize
     from crosscast.characterization.launchfiles.launchfile import read_launches
-    from crosscast.cluster.jobs import Machine
+    from crosscast.cluster import Machine
     from crosscast.cluster.metrics import metrics_of as schedule_metrics
     from crosscast.cluster.simulate import simulate
     from crosscast.cluster.trace_files import read_swf
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
     from crosscast.measure.calibration import calibrate
     from crosscast.measure.measurement import measure_times
-    from crosscast.measure.regions.history import read_history
+    from crosscast.measure.regions import read_history
     from crosscast.measure.regions.recorder import Profiled as profiled  # noqa: N813 - its public name
     from crosscast.measure.regions.recorder import ProfiledQueue
     from crosscast.prediction.named_models import load_model
@@ -110,7 +110,7 @@ _NAMES = {
     "crosscast.api": "QUESTIONS evaluate train",
     "crosscast.characterization": "characterize",
     "crosscast.characterization.launchfiles.launchfile": "read_launches",
-    "crosscast.cluster.jobs": "Machine",
+    "crosscast.cluster": "Machine",
     "crosscast.cluster.metrics": "schedule_metrics=metrics_of",
     "crosscast.cluster.simulate": "simulate",
     "crosscast.cluster.trace_files": "read_swf",
@@ -126,7 +126,7 @@ _NAMES = {
     "crosscast.kernel": "Image Kernel Launch Local Parameter Program Sampler",
     "crosscast.measure.calibration": "calibrate",
     "crosscast.measure.measurement": "measure_times",
-    "crosscast.measure.regions.history": "read_history",
+    "crosscast.measure.regions": "read_history",
     "crosscast.measure.regions.recorder": "ProfiledQueue profiled=Profiled",
     "crosscast.prediction.named_models": "load_model",
     "crosscast.prediction.relative.observed": "read_runs=observations_of",

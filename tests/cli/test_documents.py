@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crosscast.cli import main
-from crosscast.cluster.jobs import ORDERS
+from crosscast.cluster import ORDERS
 from crosscast.cluster.placements import PLACEMENTS
 from support.commands import Command, Output, arguments_of, shared_command_line
 from support.examples import one_in

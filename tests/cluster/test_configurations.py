@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.cluster import Jobs, Machine, PlacedJobs, Policy, Schedule
 from crosscast.cluster.configurations import (
     KindForecast,
     Learner,
@@ -18,7 +19,6 @@ from crosscast.cluster.configurations import (
     choose_options,
     configure,
 )
-from crosscast.cluster.jobs import Jobs, Machine, PlacedJobs, Policy, Schedule
 from crosscast.cluster.resources import power_metrics, with_idle
 from crosscast.cluster.rules import KindChoices, Learning, Rules
 from crosscast.cluster.simulate import simulate
@@ -302,14 +302,6 @@ def test_one_job_at_a_time_tries_and_others_take_the_best_measured_one() -> None
     jobs = replace(in_turn(9), submit_s=np.zeros(9))
     schedule = learned(known, jobs, constant_budget(160), Doubtful(known, 0.05))
     assert schedule.ran_s.tolist() == [11, 10, 10, 10, 10, 12, 10, 10, 10]
-
-
-def test_what_may_be_much_better_is_tried() -> None:
-    known = options(*[(100.0, 1.0 + index / 10, 100.0, 1.0) for index in range(3)])
-    for chance, tried in ((0.0, 0), (0.05, 2)):
-        schedule = learned(known, in_turn(6), constant_budget(200), Doubtful(known, chance))
-        assert int((schedule.ran_s > 10).sum()) == tried
-        assert schedule.ran_s[tried:].tolist() == [10] * (6 - tried)
 
 
 @examples(60)

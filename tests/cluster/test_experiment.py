@@ -14,6 +14,7 @@ from scipy.stats import chisquare, kstest
 from scipy.stats import t as student
 
 from crosscast.arrays import Reals
+from crosscast.cluster import Jobs, Machine, Policy, Schedule, read_machines
 from crosscast.cluster.experiment import (
     Experiment,
     Setup,
@@ -24,7 +25,6 @@ from crosscast.cluster.experiment import (
     run_experiment,
 )
 from crosscast.cluster.job_types import JobShape, held_out_jobs
-from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule, read_machines
 from crosscast.cluster.metrics import QueuedJobs, compare_policies, jain_index
 from crosscast.cluster.placements import PLACEMENTS, Workload, type_workload, without_choice
 from crosscast.data.sources import import_source

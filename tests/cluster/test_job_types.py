@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.cluster import Machine
 from crosscast.cluster.job_types import (
     JOB_TYPES,
     GavelTrace,
@@ -26,7 +27,6 @@ from crosscast.cluster.job_types import (
     read_speeds,
     write_job_types,
 )
-from crosscast.cluster.jobs import Machine
 from crosscast.cluster.placements import PLACEMENTS, read_job_table, type_workload
 from crosscast.data.table import table_of, write_table
 from crosscast.errors import InputError

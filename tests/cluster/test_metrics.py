@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule
+from crosscast.cluster import Jobs, Machine, Policy, Schedule
 from crosscast.cluster.metrics import (
     PolicyResult,
     QueuedJobs,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crosscast.arrays import Flags
-from crosscast.cluster.jobs import BY_TIME, Bound, Completion, Machine, Order, PlacedJobs, Policy
+from crosscast.cluster import BY_TIME, Bound, Completion, Machine, Order, PlacedJobs, Policy
 from crosscast.cluster.resources import extra_power_w, milliwatts, resources_of
 from crosscast.cluster.rules import NO_RULES, KindChoices, Learning, Priority, Rules, Sharing, heights
 from crosscast.cluster.simulate import simulate

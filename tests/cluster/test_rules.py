@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule
+from crosscast.cluster import Jobs, Machine, Policy, Schedule
 from crosscast.cluster.metrics import metrics_of, sharing_metrics
 from crosscast.cluster.resources import power_metrics, processor_seconds, rectangles
 from crosscast.cluster.rules import (
@@ -233,15 +233,6 @@ def test_jobs_that_share_keep_to_the_cap_of_their_processors_together(cap_w: flo
     found = power_metrics(schedule, budget)
     assert found.peak_w == (154.0 if together else 100.0)
     assert found.energy_kwh * 3.6e6 == pytest.approx(10 * schedule.end_s.max() + 2 * 90 * 4)
-
-
-def test_jobs_that_share_draw_no_more_than_an_active_processor() -> None:
-    machine, one = Machine("gpu", 1, idle_w=10.0, active_w=100.0, cap_w=100.0), np.full((1, 1), 1.25)
-    sharing, budget = Sharing(np.zeros(2, np.int64), one, one), constant_budget(100)
-    schedule = simulate(exact((0, 4), (0, 4)), [machine], site=Site(budget=budget), sharing=sharing)
-    assert schedule.end_s.tolist() == [5, 5]
-    found = power_metrics(schedule, budget)
-    assert (found.peak_w, found.mean_w, found.within_budget) == (100, 100, 1)
 
 
 @examples(60)

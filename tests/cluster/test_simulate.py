@@ -11,12 +11,10 @@ import numba
 import numpy as np
 import pytest
 
-from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Policy, Preferred, Schedule
+from crosscast.cluster import Bound, Completion, Jobs, Machine, Policy, Preferred, Schedule, simulator
 from crosscast.cluster.simulate import load_simulator, simulate
-from crosscast.cluster.simulator import engine, planning
-from crosscast.cluster.simulator import queues as compiled
+from crosscast.cluster.simulator import engine, is_jit_cached, jit_cached, planning
 from crosscast.cluster.simulator.engine import advance, choices_of
-from crosscast.cluster.simulator.queues import is_jit_cached, jit_cached
 from crosscast.errors import InputError, MissingExtraError
 from support.brute_force import Plain
 from support.cluster import Case, jobs_of, made_case
@@ -66,11 +64,11 @@ def test_an_interrupt_in_a_callback_is_raised_and_failures_as_they_are(
     def interrupted() -> None:
         raise error
 
-    with pytest.raises(error), compiled.interruptible():
+    with pytest.raises(error), simulator.interruptible():
         ctypes.CFUNCTYPE(None)(interrupted)()
         if failure is not None:
             raise failure
-    with pytest.raises(RuntimeError, match="no compiled object"), compiled.interruptible():
+    with pytest.raises(RuntimeError, match="no compiled object"), simulator.interruptible():
         raise RuntimeError("no compiled object")
     assert sys.unraisablehook is hook
 
@@ -162,7 +160,7 @@ def test_where_nothing_can_be_written_it_compiles_too(cache: Path, monkeypatch: 
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", unknown)
     assert jit_cached(twice)(4) == 8
-    monkeypatch.setattr(compiled._NUMBA, "njit", without_folder)
+    monkeypatch.setattr(simulator._NUMBA, "njit", without_folder)
     function = jit_cached(twice)
     assert not is_jit_cached(function)
     assert function(4) == 8
@@ -183,17 +181,6 @@ def test_a_simulation_that_pauses_is_the_same_and_changes_no_job(monkeypatch: py
         np.testing.assert_array_equal(getattr(MADE, name), array)
 
 
-def test_a_person_is_told_that_it_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    load_simulator(10**6)
-    told: list[str] = []
-    simulate(MADE, ONE, progress=told.append)
-    assert not told
-    monkeypatch.setattr(compiled, "is_jit_cached", lambda _: False)
-    monkeypatch.setattr(engine, "_FEW", 0)
-    simulate(MADE, ONE, progress=told.append)
-    assert told == ["compiling the simulator: this is done once, and takes up to a minute"]
-
-
 # Compiling the simulator of plans takes most of a minute.
 @pytest.mark.parametrize("conservative", one_in(2, [False, True]))
 def test_few_jobs_are_the_same_without_compiling(monkeypatch: pytest.MonkeyPatch, conservative: bool) -> None:
@@ -202,11 +189,11 @@ def test_few_jobs_are_the_same_without_compiling(monkeypatch: pytest.MonkeyPatch
     runs = [replace(case, policy=policy) for case in cases for policy in policies]
     load_simulator(10**6, policies)
     schedules = list(map(simulated, runs))
-    monkeypatch.setattr(compiled, "is_jit_cached", lambda _: False)
+    monkeypatch.setattr(simulator, "is_jit_cached", lambda _: False)
     for module, name in ((engine, "advance"), (planning, "advance_plan")):
         function = getattr(module, name)
-        assert compiled.suited(function, 10, 10, None) is not function
-        assert compiled.suited(function, 11, 10, None) is function
+        assert simulator.suited(function, 10, 10, None) is not function
+        assert simulator.suited(function, 11, 10, None) is function
     for first, second in zip(schedules, map(simulated, runs), strict=True):
         for name in ("start_s", "end_s", "reserved_s", "machine"):
             np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
@@ -236,7 +223,7 @@ def test_trees_stay_balanced_as_jobs_come_and_go() -> None:
     machines, procs = [Machine("one", 2)], jobs.procs
     placement = choices_of(jobs, machines, Bound(np.zeros(count, np.int64)))
     state = engine._start_state(jobs, machines, Policy(), placement)
-    rank = getattr(compiled._rank, "py_func", compiled._rank)
+    rank = getattr(simulator._rank, "py_func", simulator._rank)
     for steps in (1, count // 4, count // 4 - 2):
         advance(state, steps)
         waiting = int(((state.machine < 0) & (procs == 1)).sum())

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from crosscast.cluster import COLUMNS, Machine, Schedule, read_machines, texts_of, write_schedule
 from crosscast.cluster.configurations import read_power_options
-from crosscast.cluster.jobs import COLUMNS, Machine, Schedule, read_machines, texts_of, write_schedule
 from crosscast.cluster.rules import read_forecasts, read_slowdowns
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import Partition, Reservation, Site, read_budget, read_site
@@ -102,12 +102,6 @@ def test_any_name_of_a_machine_is_read_back(tmp_path: Path, name: str) -> None:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == COLUMNS
     assert [row["machine"] for row in rows] == [name, "quartz"]
-
-
-def test_a_file_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path: Path) -> None:
-    said = refusal(write_schedule, scheduled(), tmp_path / "none" / "a.csv")
-    assert "none/a.csv: cannot write the schedule (No such file" in said
-    assert not list(tmp_path.iterdir())
 
 
 MACHINE = "[[machine]]\nname = 'one'\nprocs = 4\nidle_w = 10\n"

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.arrays import Flags, Reals
+from crosscast.arrays import Flags
 from crosscast.data.configuration import Configuration, Objective
+from crosscast.decide import FittedMethod, Method, cases_of, rollout
 from crosscast.decide.policies import (
     MAIN,
     ClosedLoopSearch,
@@ -27,7 +28,6 @@ from crosscast.decide.policies import (
     methods_of,
     next_number,
 )
-from crosscast.decide.power_cap import FittedMethod, Method, cases_of, rollout
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration.scores import ChoiceMetrics, program_sums
 from crosscast.prediction import configuration as data
@@ -252,16 +252,6 @@ def test_it_keeps_to_its_budget_and_ends_at_the_best_that_it_measured_of_what_ma
     if within:
         assert numbers[-1] in within
         assert SIX.time_s[row, numbers[-1]] == SIX.time_s[row, within].min()
-
-
-@pytest.mark.parametrize(("cap", "surface"), [(1.0, SIX.power_w), (1e4, SIX.time_s)])
-def test_beyond_all_powers_it_ends_where_the_power_is_least_or_as_fast_as_any(
-    policy: FittedMethod, cap: float, surface: Reals
-) -> None:
-    for row in ROWS:
-        number = path(policy, SIX, cap, row, 8, SAMPLES)[-1]
-        # But for the noise of runs.
-        assert surface[row, number] < 1.03 * surface[row].min()
 
 
 def forecast(

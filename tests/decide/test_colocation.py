@@ -1,4 +1,4 @@
-"""Groups of jobs, compared with the best of all; gains of pairs, counted in two ways and by hand."""
+"""Groups of jobs, compared with the best of all; gains of pairs; what pairing by predictions keeps."""
 
 import sys
 from collections import Counter
@@ -11,6 +11,13 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from benchmarks.pair_experiment import (
+    EQUAL,
+    LOGNORMAL,
+    PredictedPairs,
+    Truth,
+    share_kept,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -25,6 +32,7 @@ from crosscast.prediction.corun.slowdowns import mix_times
 from crosscast.prediction.named_models import load_model
 from support.corun_models import MEMORY, constant, made_jobs, trained
 from support.examples import one_in
+from support.mixes import made_co_runs
 from support.refusals import refusal
 
 
@@ -301,3 +309,37 @@ def test_a_weight_makes_a_pair_however_tiny_but_not_if_it_is_none(monkeypatch: p
     monkeypatch.setitem(sys.modules, "rustworkx", None)
     with pytest.raises(MissingExtraError, match=r"pairing jobs needs.*crosscast\[corun\]"):
         best_matching(np.ones((2, 2)))
+
+
+# The experiment: what pairing by predictions keeps, between a random pairing and the best one
+
+RUNS = made_co_runs(sizes=("small", "tiny"))
+
+
+def exact(truth: Truth) -> PredictedPairs:
+    """Predictions without errors."""
+    fits = np.where(np.isnan(truth.slowdown), 0.0, 1.0)
+    slowdown = np.where(np.isnan(truth.slowdown), 9.0, truth.slowdown)
+    return PredictedPairs(slowdown, fits)
+
+
+@pytest.mark.parametrize("lengths", [EQUAL, LOGNORMAL])
+def test_who_knows_the_truth_keeps_all(lengths: str) -> None:
+    truth = Truth.of(RUNS.mixes)
+    assert share_kept(truth, [exact(truth)], lengths, jobs=20, repeats=4) == pytest.approx(np.ones(4))
+
+
+def test_who_knows_nothing_keeps_nothing_of_jobs_of_equal_length() -> None:
+    truth = Truth.of(RUNS.mixes)
+    blind = replace(exact(truth), slowdown=np.full_like(truth.slowdown, 1.5))
+    shares = share_kept(truth, [blind], EQUAL, jobs=40, repeats=40)
+    assert abs(shares.mean()) < 4 * shares.std() / np.sqrt(40)
+    # Of unequal lengths, something is gained by pairing long jobs with long ones.
+    assert share_kept(truth, [blind], LOGNORMAL, jobs=40, repeats=40).mean() > 0.2
+
+
+def test_pairs_that_were_not_measured_and_other_lengths_are_refused() -> None:
+    assert "mixes: expected all pairs of inputs, measured, found none of" in refusal(Truth.of, RUNS.mixes[1:])
+    assert "found none" in refusal(Truth.of, [])
+    truth = Truth.of(RUNS.mixes)
+    assert "found 'long'" in refusal(share_kept, truth, [exact(truth)], "long")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Flags
 from crosscast.data.configuration import Configuration, Objective
-from crosscast.decide.power_cap import highest, lowest, step
+from crosscast.decide import highest, lowest, step
 from crosscast.errors import InputError
 from crosscast.prediction.configuration import ConfigurationSpace, Quantity, SurfaceForecast
 from crosscast.prediction.configuration.choice import choice_of, merit, probability_under, select, within_cap

@@ -23,7 +23,7 @@ from crosscast.decide.samples import (
     write_template,
 )
 from crosscast.errors import InputError
-from crosscast.measure.regions.history import History, RegionKey, RegionRun
+from crosscast.measure.regions import History, RegionKey, RegionRun
 from crosscast.prediction.configuration import ConfigurationSpace, KernelAt, Surfaces
 from support.csv_tables import write_samples
 from support.models import chooser_card

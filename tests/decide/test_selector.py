@@ -1,7 +1,6 @@
 """Choosing while a program runs, on a made-up machine whose every power is known."""
 
 import logging
-import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,9 +14,7 @@ from crosscast.data.configuration import Configuration
 from crosscast.decide.policies import ClosedLoopSearch
 from crosscast.decide.selector import Selector
 from crosscast.errors import InputError
-from crosscast.measure.regions import history as notice
-from crosscast.measure.regions import recorder
-from crosscast.measure.regions.history import RegionKey, RegionRun
+from crosscast.measure.regions import RegionKey, RegionRun, recorder, say_once
 from crosscast.measure.regions.recorder import Metering
 from crosscast.prediction.configuration import Surfaces
 from crosscast.prediction.configuration.choice import select
@@ -38,7 +35,7 @@ KEY = RegionKey("step", ("8",))
 
 @pytest.fixture(autouse=True)
 def nothing_said_before() -> None:
-    notice.say_once.cache_clear()
+    say_once.cache_clear()
 
 
 class Machine:
@@ -179,24 +176,6 @@ def test_what_cannot_be_learned_from_is_passed_over_or_refused(model: Path) -> N
     elsewhere = Configuration("node", {"cpu_cap_w": 1})
     with pytest.raises(InputError, match="configuration: expected one of the 12 that are known"):
         selector.observed(KEY, RegionRun(KEY, elsewhere, 0.0, 1.0, 1.0, {"cpu": 1.0}, {"cpu": 1.0}, 1.0))
-
-
-def test_threads_get_samples_and_choices_without_losing_runs(model: Path) -> None:
-    selector = Selector(model, 250.0, limit=False)
-    found: list[int | None] = []
-
-    def program() -> None:
-        machine = Machine(selector)
-        found.extend(machine.iterate() for _ in range(50))
-
-    threads = [threading.Thread(target=program) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 200
-    assert set(found) <= {*SAMPLES, expected(250.0)}
-    assert found.count(expected(250.0)) >= 180
 
 
 def test_wrong_arguments_are_refused_at_once(model: Path, tmp_path: Path) -> None:

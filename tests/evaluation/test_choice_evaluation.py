@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import crosscast
 from crosscast.arrays import Flags
 from crosscast.data.configuration import Configuration
+from crosscast.decide import Cases, Decisions, FittedMethod, Method, Predictor, cases_of, outcomes
 from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle, knob_methods
-from crosscast.decide.power_cap import Cases, Decisions, FittedMethod, Method, Predictor, cases_of, outcomes
 from crosscast.decide.samples import two_samples
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration import scores

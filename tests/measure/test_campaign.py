@@ -20,7 +20,7 @@ from crosscast.measure.opencl import devices, find
 from crosscast.measure.processes import CharacterizeJob, DescribeJob, InstructionMixJob, Job
 from crosscast.measure.session import session_row
 from crosscast.measure.subjects import Settings, SuiteProblem, identity
-from crosscast.suite.application import TYPICAL, Caches, selected
+from crosscast.suite.application import TYPICAL, selected
 from support.examples import one_in
 from support.refusals import refusals
 
@@ -216,20 +216,6 @@ def test_sessions_kept_with_less_than_is_wanted_now_are_a_note(machine: Machine,
     assert campaign.build(plan("gem", settings=Settings(2, 1.5, sensor="none")), tmp_path).notes == []
 
 
-def test_the_time_left_follows_from_settings_and_what_was_done(machine: Machine, tmp_path: Path) -> None:
-    def told(min_time_s: float) -> list[campaign.CampaignState]:
-        states: list[campaign.CampaignState] = []
-        settings = Settings(2, min_time_s, sensor="none")
-        campaign.build(plan(settings=settings), tmp_path / str(min_time_s), states.append)
-        return states
-
-    states = told(0.0)
-    assert told(30.0)[0].left_s - states[0].left_s == pytest.approx(2 * 30)
-    assert [(state.done, state.total) for state in states] == [(number, 5) for number in range(5)]
-    # Both were quick, so the second of its kind is no longer a guess.
-    assert states[-1].left_s < 1 < states[0].left_s
-
-
 @pytest.fixture(scope="module")
 def left(tmp_path_factory: pytest.TempPathFactory) -> Left:
     """What is to be done of the plan after its build, where the first row of a table has other cells then."""
@@ -249,15 +235,6 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Left:
         ]
 
     return todo
-
-
-def test_tasks_are_devices_then_profiles_then_sessions() -> None:
-    larger = Caches(64 << 10, 1 << 20, 1 << 24)
-    more = replace(ONE, applications=selected(["crc", "gem"]), sizes=("tiny", "small"), caches=larger)
-    found = campaign.tasks(more, Dataset("new"), campaign.CampaignOutcome())
-    assert [task.kind for task in found] == ["describe", *["characterize"] * 4, *["measure"] * 8]
-    assert found[1].label == "characterize crc tiny"
-    assert more.problem("crc", "tiny").parameters["bytes"] > ONE.problem("crc", "tiny").parameters["bytes"]
 
 
 @refusals("cells message")

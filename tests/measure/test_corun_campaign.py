@@ -20,8 +20,7 @@ from crosscast.data.table import table_of
 from crosscast.errors import CheckFailed, InputError, MissingExtraError
 from crosscast.measure import host_state, inventory
 from crosscast.measure.campaign import CampaignState
-from crosscast.measure.corun import campaign, profile
-from crosscast.measure.corun.run import CoRunSettings, JobWork, MixRun
+from crosscast.measure.corun import CoRunSettings, JobWork, MixRun, campaign, profile
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import devices, find
 from crosscast.measure.processes import DescribeJob, InstructionMixJob, Job, label_of
@@ -140,22 +139,6 @@ def test_slowdowns_are_over_the_median_time_alone(
     assert found["crc tiny + crc tiny", 0] == pytest.approx(1.5 * 0.04 / 0.06)
     assert found["crc tiny + gem tiny", 0] == pytest.approx(1.2 * 0.08 / 0.06)
     assert found["gem tiny + gem tiny", 1] == pytest.approx(1.2 * 0.16 / 0.12)
-
-
-def test_an_interrupted_campaign_goes_on(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(machine.crew, "run", machine.before(1, interrupt))
-        campaign.run_corun_campaign(plan(), tmp_path)
-    found = [part.schema.table for part in parts(tmp_path)]
-    assert found == ["mixes", "isolated_runs", "isolated_runs", "devices"]
-    outcome = campaign.run_corun_campaign(plan(), tmp_path)
-    assert (outcome.done, outcome.kept, parts(tmp_path)) == (2, 4, ())
-    assert len(rows(tmp_path, "mixes")) == 6
 
 
 def test_a_mix_with_one_that_fails_is_kept(

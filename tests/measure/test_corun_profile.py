@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from crosscast.data.fields import TableRow
 from crosscast.errors import CheckFailed, DeviceFault, InputError
 from crosscast.kernel import Program
-from crosscast.measure.corun import profile
-from crosscast.measure.corun.run import JobWork, MixRun
+from crosscast.measure.corun import JobWork, MixRun, profile
 from crosscast.measure.inventory import static_facts
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, devices
 from crosscast.measure.stressors import LEVELS, VGA_BYTES, HostQueue, host_run

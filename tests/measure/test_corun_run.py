@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.errors import InputError, MissingExtraError, UnsupportedError
+from crosscast.measure import Reading, corun
 from crosscast.measure.corun import crew as crews
-from crosscast.measure.corun import run
-from crosscast.measure.energy import Reading
 from crosscast.measure.opencl import devices
 from crosscast.measure.processes import Orders
 from crosscast.measure.sensors import ReplaySensor
@@ -29,7 +28,7 @@ from support.refusals import refusal, refusals
 @refusals("given message")
 def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        run.CoRunSettings(**given)
+        corun.CoRunSettings(**given)
 
 
 STEPS = Reading("package-0", 4, (0.0, 1.0, 2.0, 3.0), (0.0, 10.0, 40.0, 50.0))
@@ -38,37 +37,39 @@ STEPS = Reading("package-0", 4, (0.0, 1.0, 2.0, 3.0), (0.0, 10.0, 40.0, 50.0))
 
 @pytest.mark.parametrize(
     ("time", "watts"),
-    [(run.Span(100.0, 103.0), 50 / 3), (run.Span(100.5, 101.5), 20.0), (run.Span(90.0, 101.0), 10.0)],
+    [(corun.Span(100.0, 103.0), 50 / 3), (corun.Span(100.5, 101.5), 20.0), (corun.Span(90.0, 101.0), 10.0)],
 )
-def test_power_is_energy_in_the_window_by_time(time: run.Span, watts: float) -> None:
-    assert run.powers([STEPS], 100.0, time) == {"package-0": pytest.approx(watts)}
-    assert run.powers([STEPS], 100.0, run.Span(0.0, 1.0)) == run.powers([], 0.0, time) == {}
+def test_power_is_energy_in_the_window_by_time(time: corun.Span, watts: float) -> None:
+    assert corun.powers([STEPS], 100.0, time) == {"package-0": pytest.approx(watts)}
+    assert corun.powers([STEPS], 100.0, corun.Span(0.0, 1.0)) == corun.powers([], 0.0, time) == {}
 
 
 @st.composite
-def members(draw: st.DrawFn) -> list[run.Span]:
+def members(draw: st.DrawFn) -> list[corun.Span]:
     """Jobs one after another, with pauses of any length between them."""
     steps = draw(st.lists(st.integers(0, 5), min_size=2, max_size=24))
     times = list(accumulate(steps, initial=draw(st.integers(0, 10))))
-    return [run.Span(float(a), float(b)) for number, (a, b) in enumerate(pairwise(times)) if number % 2 == 0]
+    return [
+        corun.Span(float(a), float(b)) for number, (a, b) in enumerate(pairwise(times)) if number % 2 == 0
+    ]
 
 
 @given(st.lists(members(), min_size=1, max_size=4))
-def test_the_window_is_from_the_last_first_start_to_the_first_last_end(jobs: list[list[run.Span]]) -> None:
-    together = run.window(jobs)
+def test_the_window_is_from_the_last_first_start_to_the_first_last_end(jobs: list[list[corun.Span]]) -> None:
+    together = corun.window(jobs)
     start_s, end_s = max(some[0].start_s for some in jobs), min(some[-1].end_s for some in jobs)
-    assert together == (run.Span(start_s, end_s) if start_s < end_s else None)
+    assert together == (corun.Span(start_s, end_s) if start_s < end_s else None)
     for some in jobs if together else []:
         within = [job for job in some if start_s <= job.start_s and job.end_s <= end_s]
-        assert some[run.inside(some, run.Span(start_s, end_s))] == within
-    assert run.window([*jobs, []]) is run.window([]) is None
+        assert some[corun.inside(some, corun.Span(start_s, end_s))] == within
+    assert corun.window([*jobs, []]) is corun.window([]) is None
 
 
 @given(st.lists(members().map(lambda jobs: jobs[0]), min_size=1, max_size=5))
-def test_the_overlap_is_the_share_in_which_all_run(round_: list[run.Span]) -> None:
+def test_the_overlap_is_the_share_in_which_all_run(round_: list[corun.Span]) -> None:
     whole = range(int(min(job.start_s for job in round_)), int(max(job.end_s for job in round_)))
     together = [all(job.start_s <= step < job.end_s for job in round_) for step in whole]
-    assert run.overlap(round_) == (sum(together) / len(whole) if whole else 1.0)
+    assert corun.overlap(round_) == (sum(together) / len(whole) if whole else 1.0)
 
 
 def test_orders_come_one_by_one_however_they_were_written() -> None:
@@ -89,12 +90,12 @@ def test_orders_come_one_by_one_however_they_were_written() -> None:
 
 
 Folder = Callable[..., Path]
-QUICK = run.CoRunSettings(round_s=0.05, jobs=2)
+QUICK = corun.CoRunSettings(round_s=0.05, jobs=2)
 FLAG = "if Path(__file__).with_name('flag').exists(): "
 
 
-def work(folder: Path, runs: int | None = 1) -> run.JobWork:
-    return run.JobWork(SuiteProblem(str(folder), "tiny", {"items": 1024}, 0), runs)
+def work(folder: Path, runs: int | None = 1) -> corun.JobWork:
+    return corun.JobWork(SuiteProblem(str(folder), "tiny", {"items": 1024}, 0), runs)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +107,7 @@ def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[crews.Crew]:
         yield crew
 
 
-def expect_whole(mix: run.MixRun, jobs: int = QUICK.jobs) -> None:
+def expect_whole(mix: corun.MixRun, jobs: int = QUICK.jobs) -> None:
     assert not mix.failed
     assert mix.notes == []
     # A recording is read by the clock after the time that the reading carries: by microseconds, or by
@@ -155,21 +156,6 @@ def test_jobs_are_as_many_runs_as_asked_also_when_the_sensor_goes_away(
     # A warm-up, the jobs of the loop, the last of which may have been stopped, and those of the rounds.
     assert runs >= 1 + 5 * (len(each.times_s) + QUICK.jobs) >= 1 + 10 * QUICK.jobs
     assert (mix.powers_w, mix.notes) == ({}, [f"replay: {short} ends after 0.01 s"])
-
-
-@pytest.mark.system
-def test_unequal_co_runners_run_until_the_slowest_has_enough(
-    crew: crews.Crew, make_application: Folder
-) -> None:
-    slow = make_application("slow", run="time.sleep(0.1)")
-    # What it says fills a pipe that nobody empties.
-    quick = make_application("quick", run="os.write(1, b'noise' * 4000)")
-    mix = crew.run([work(slow), work(quick)])
-    expect_whole(mix)
-    slow_s, quick_s = (each.times_s for each in mix.co_runners)
-    assert len(quick_s) > len(slow_s)
-    assert min(*slow_s, *mix.mix_times_s) > 0.1
-    assert mix.overlap is not None and mix.overlap < 0.5
 
 
 def test_a_co_runner_that_crashes_leaves_the_others_what_they_have(
@@ -291,7 +277,7 @@ def test_what_this_machine_lacks_is_no_failure_of_a_member(
     with pytest.raises(MissingExtraError, match=r"pip install 'crosscast\[suite\]'"):
         crew.run([work(folder)])
     assert "works: expected a co-runner at least, found none" in refusal(crew.run, [])
-    assert "runs: expected at least 1, found 0" in refusal(run.JobWork, LaunchFile("launches.toml"), 0)
+    assert "runs: expected at least 1, found 0" in refusal(corun.JobWork, LaunchFile("launches.toml"), 0)
 
 
 @pytest.mark.system

@@ -22,8 +22,7 @@ from crosscast.cli import main
 from crosscast.devices.catalogue import device_named
 from crosscast.errors import DeviceFault, EnvironmentFault, MissingExtraError
 from crosscast.measure import inventory
-from crosscast.measure.microbenchmarks import bench, cuda
-from crosscast.measure.microbenchmarks.backends import CHAIN_GROUP, CHAINS
+from crosscast.measure.microbenchmarks import CHAIN_GROUP, CHAINS, bench, cuda
 from support.commands import Command, Output
 from support.refusals import refusal
 

@@ -245,7 +245,7 @@ def test_a_home_that_is_not_writable_leaves_pocl_working(tmp_path: Path, cache: 
     # A kernel is built and run, too: PyOpenCL keeps something of each.
     script = (
         "from crosscast.cli import main\n"
-        "from crosscast.measure.microbenchmarks.backends import OpenCLBackend\n"
+        "from crosscast.measure.microbenchmarks import OpenCLBackend\n"
         "from crosscast.measure.opencl import find\n"
         "raise SystemExit(main(['devices', '--json']) or not OpenCLBackend(find()).chains('fp32', 10))\n"
     )

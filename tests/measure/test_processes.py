@@ -14,7 +14,7 @@ import pytest
 from crosscast.errors import CheckFailed, CrosscastError, DeviceFault, MissingExtraError
 from crosscast.measure import processes
 from crosscast.measure.opencl import devices
-from crosscast.measure.subjects import LaunchFile, Settings, Stressor, SuiteProblem, identity
+from crosscast.measure.subjects import Settings, SuiteProblem, identity
 from support.examples import one_in
 from support.processes import NOTE, is_gone, noted, wait_until
 
@@ -182,26 +182,6 @@ def test_the_process_ends_with_the_one_that_asked(make_application: Folder) -> N
         parent.kill()
         parent.wait()
     wait_until(lambda: all(map(is_gone, noted(folder))))
-
-
-PROBLEM = SuiteProblem("crc", "tiny", {"bytes": 31740}, 7)
-
-
-OTHERS = Settings(3, 0.1, 0, 9.5, "replay:a b.csv", counters=False)
-
-
-@pytest.mark.parametrize(
-    "job",
-    [
-        processes.SessionJob(PROBLEM, "pocl:0", OTHERS, 2),
-        processes.DescribeJob("nvidia:0"),
-        processes.InstructionMixJob(LaunchFile("böse.toml"), 3.5),
-        processes.CoRunJob(Stressor("low", {"images": 4}), "pocl:0", 1, True),
-    ],
-)
-def test_a_job_comes_out_as_it_went_in(job: processes.Job | processes.CoRunJob) -> None:
-    assert processes.read_job(processes.render_job(job)) == job
-    assert isinstance(job, processes.CoRunJob) or processes.label_of(job)
 
 
 def test_a_process_whose_parent_is_gone_ends_itself() -> None:

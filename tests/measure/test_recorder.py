@@ -1,12 +1,15 @@
-"""Regions as programs write them, on the host and on the queue of a device."""
+"""Regions as programs write them, on the host and on a queue; their counters, sensors and powers."""
 
+import errno
 import logging
+import random
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +19,11 @@ import pytest
 import crosscast
 from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
+from crosscast.measure.host_state import Counters, CounterValue
 from crosscast.measure.opencl import devices
-from crosscast.measure.regions import recorder
-from crosscast.measure.regions.history import History, RegionKey, RegionRun
-from crosscast.measure.regions.recorder import Metering
-from support.measuring import SteadySensor
+from crosscast.measure.regions import History, RegionKey, RegionRun
+from crosscast.measure.regions.recorder import Metering, metering_of
+from support.measuring import FakePerf, SteadySensor
 
 SLOW, FAST = Configuration("node", {"core_clock_hz": 1e9}), Configuration("node", {"core_clock_hz": 2e9})
 
@@ -150,20 +153,6 @@ def test_exceptions_pass_and_their_run_is_no_sample(kind: type[BaseException]) -
     assert (len(chooser.asked), chooser.told) == (2, [])
 
 
-def test_a_selector_is_asked_at_entry_and_told_at_exit() -> None:
-    chooser = ListChooser(SLOW, None)
-    metering = Metering([SteadySensor(20.0)])
-    for expected in (SLOW, None):
-        with crosscast.profiled("a", arguments=(3,), selector=chooser, sensors=metering) as run:
-            assert run.configuration is expected
-            assert len(chooser.told) < len(chooser.asked)
-        assert chooser.told[-1] is run.recorded
-        assert run.recorded.configuration is expected
-        # How much depends on how long this process was kept waiting between two looks at the clock.
-        assert run.recorded.power_w is not None and run.recorded.power_w > 0
-    assert chooser.asked[0].arguments == ("3",)
-
-
 def test_a_configuration_is_applied_when_it_or_the_function_is_another_one() -> None:
     applied: list[Configuration | None] = []
     chooser = ListChooser(None, SLOW, SLOW, FAST, None, None)
@@ -199,28 +188,6 @@ def test_what_cannot_be_applied_is_tried_again(configuration: Configuration | No
     assert tries == [configuration] * 3
 
 
-def test_threads_apply_configurations_one_after_another() -> None:
-    inside: list[Configuration | None] = []
-    applied: list[Configuration | None] = []
-
-    def apply(configuration: Configuration | None) -> None:
-        assert not inside
-        inside.append(configuration)
-        time.sleep(0.001)
-        applied.append(inside.pop())
-
-    def work(number: int) -> None:
-        for turn in range(5):
-            own = Configuration("node", {"turn": turn, "number": number})
-            with crosscast.profiled("a", configuration=own, apply=apply, sensors="none"):
-                pass
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, range(4)))
-    assert len(set(applied)) == len(applied) == 20
-    assert recorder._applied == (apply, applied[-1])
-
-
 def test_a_sensor_that_fails_costs_its_energy_and_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     good, bad = SteadySensor(1.0), SteadySensor(2.0)
     bad.domains = ("gpu",)
@@ -254,18 +221,6 @@ def test_a_selector_without_any_sensor_is_warned_of_once(caplog: pytest.LogCaptu
         "rapl: this machine shows no energy counters"
     ]
     assert [run.power_w for run in chooser.told] == [None] * 2
-
-
-def test_nested_regions_have_the_energy_of_what_is_inside() -> None:
-    now = [0.0]
-    metering = Metering([SteadySensor(10.0, clock=lambda: now[0])])
-    with crosscast.profiled("outer", sensors=metering) as outer:
-        now[0] += 1
-        with crosscast.profiled("inner", sensors=metering) as inner:
-            now[0] += 2
-        now[0] += 4
-    assert outer.recorded is not None and outer.recorded.energy_j == {"package-0": 70.0}
-    assert inner.recorded is not None and inner.recorded.energy_j == {"package-0": 20.0}
 
 
 def test_counters_are_recorded_where_the_machine_has_them() -> None:
@@ -382,17 +337,102 @@ def test_sizes_and_arguments_tell_launches_apart_and_one_that_does_not_fit_has_f
     assert [run.failure for run in queue.history.runs(key, failed=True)] == ["LogicError"]
 
 
-def test_a_selector_chooses_for_each_launch(device: Device) -> None:
-    chooser, applied = ListChooser(SLOW, SLOW, None), list[Any]()
-    words: dict[str, Any] = {"history": History(), "sensors": "none", "selector": chooser}
-    queue = crosscast.ProfiledQueue(device.queue, apply=applied.append, **words)
-    for kernel in (device.add, device.add, device.spin):
-        queue.launch(kernel, (1,), None, device.buffer, np.int32(1))
-    assert applied == [SLOW, None]
-    assert [(run.key.name, run.configuration) for run in chooser.told] == [
-        ("add", SLOW),
-        ("add", SLOW),
-        ("spin", None),
-    ]
-    with pytest.raises(InputError, match="expected a selector or a configuration"):
-        crosscast.ProfiledQueue(device.queue, configuration=SLOW, **words)
+# Counters, sensors, and the power that runs tell together
+
+
+def stepping() -> FakePerf:
+    """Counters that run half of the time, and go on by a step at each reading; cache events are not there."""
+    steps = count(1)
+
+    def answer(event: int, thread: int) -> CounterValue:
+        now = next(steps)
+        return CounterValue(10 * now, 200 * now, 100 * now)
+
+    perf = FakePerf(answer, dict.fromkeys(((0, 2), (0, 3)), errno.ENOENT))
+    perf.enable = lambda descriptor: None  # type: ignore[method-assign]
+    return perf
+
+
+def test_what_was_counted_between_two_readings_is_told_by_event_unless_counters_were_all_taken() -> None:
+    counting = Counters(perf=stepping(), events=["instructions", "cache_misses"]).__enter__()
+    before = counting.so_far()
+    assert before.keys() == {"instructions"}
+    threads = len(before["instructions"])
+    # Each thread's counter went on by as many steps as there are threads, and counts half of the time.
+    assert counting.since(before) == {"instructions": 2 * 10 * threads**2}
+    counting = Counters(perf=stepping(), events=["cycles"], threads=[1]).__enter__()
+    ((now,),) = counting.so_far().values()
+    still = CounterValue(now.value + 10, now.enabled_ns, now.running_ns + 100)
+    assert not counting.since({"cycles": [still]})
+
+
+def test_sensors_of_a_name_are_opened_once(tmp_path: Path) -> None:
+    path = tmp_path / "energy.csv"
+    path.write_text("domain,time_s,energy_j\ngpu,0,0\ngpu,100,100\n")
+    metering = metering_of(f"replay:{path}")
+    assert metering_of(f"replay:{path}") is metering is metering_of(metering)
+    assert metering.wholes == ["gpu"]
+
+
+class Pool:
+    """Runs of a key, of which the power is asked."""
+
+    def __init__(self, resolution_s: float) -> None:
+        self.metering = Metering([SteadySensor(1.0, resolution_s=resolution_s)])
+        self.metering._last_j.clear()  # Ends its thread.
+
+    def add(self, time_s: float, **energy_j: float) -> dict[str, float]:
+        return dict(self.metering.powers_w((RegionKey("a"), None), time_s, energy_j))
+
+
+@pytest.mark.parametrize(("share", "runs"), [(2000, 1), (9, 1), (8, 2), (4, 5), (1, 67)])
+def test_short_runs_have_a_power_after_as_many_as_make_its_error_5_percent(share: float, runs: int) -> None:
+    pool = Pool(0.001)
+    # What stands still never tells 0 W.
+    found = [pool.add(share * 0.001, cpu=1.0, dram=0.0) for _ in range(runs)]
+    assert found == [{}] * (runs - 1) + [{"cpu": pytest.approx(1000 / share)}]
+    assert Pool(0.0).add(0.0, cpu=1.0) == {}
+
+
+@pytest.mark.parametrize("run_s", [0.0003, 0.001, 0.005, 0.02])
+def test_the_power_is_as_near_as_is_said(run_s: float) -> None:
+    """A counter in steps of a millisecond that draws 80 W, read by runs with pauses of any length."""
+    random.seed(3)
+    pool = Pool(0.001)
+    now_s = 0.0
+    found: list[float] = []
+    while len(found) < 200:
+        now_s += random.random()
+        steps = int((now_s + run_s) / 0.001) - int(now_s / 0.001)
+        now_s += run_s
+        found += pool.add(run_s, cpu=80.0 * steps * 0.001).values()
+    errors = [power_w / 80 - 1 for power_w in found]
+    assert abs(sum(errors) / len(errors)) < 0.012
+    assert (sum(error**2 for error in errors) / len(errors)) ** 0.5 < 0.06
+
+
+def test_runs_before_a_sensor_failed_are_not_mixed_with_those_after() -> None:
+    pool = Pool(0.1)
+    assert pool.add(0.8, cpu=800.0, gpu=800.0) == {}
+    assert pool.add(0.8, cpu=8.0) == {}
+    assert pool.add(0.8, cpu=8.0)["cpu"] == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(
+    ("powers_w", "total"),
+    [
+        ({"psys": 9.0, "package-0": 1.0}, 9.0),
+        ({"package-0": 1.0, "package-0/dram": 5.0, "gpu": 4.0}, 5.0),
+        ({"package-0": 1.0, "gpu": 0.0}, None),
+    ],
+)
+def test_parts_are_not_added_to_what_they_are_parts_of(
+    powers_w: dict[str, float], total: float | None
+) -> None:
+    sensor = SteadySensor(*powers_w.values(), clock=count().__next__)
+    sensor.domains = tuple(powers_w)
+    with crosscast.profiled("a", sensors=Metering([sensor])) as run:
+        pass
+    assert run.recorded is not None
+    assert run.recorded.energy_j == powers_w
+    assert run.recorded.power_w == (total and pytest.approx(total / (run.recorded.metered_s or 0)))

@@ -13,15 +13,14 @@ import pytest
 from crosscast.characterization.engine.layout import CLASSES
 from crosscast.data.schema import ENERGY, RECORDS, SESSIONS
 from crosscast.data.table import check, table_of
-from crosscast.errors import CheckFailed, DeviceFault, InputError, MissingExtraError, SensorFault
-from crosscast.measure import subjects
-from crosscast.measure.energy import Sensor
+from crosscast.errors import CheckFailed, InputError, MissingExtraError, SensorFault
+from crosscast.measure import Sensor, subjects
 from crosscast.measure.measurement import summaries
-from crosscast.measure.opencl import OpenCLQueue, devices
+from crosscast.measure.opencl import devices
 from crosscast.measure.session import SessionRows, measure_session
 from crosscast.measure.subjects import instruction_mix_of
 from crosscast.suite.application import application
-from support.measuring import SteadySensor, cl_error
+from support.measuring import SteadySensor
 from support.refusals import refusal, refusals
 from support.tables import record
 
@@ -102,14 +101,6 @@ def test_warm_ups_are_not_recorded_and_runs_go_on(
     assert found.session["runs"] > 1
 
 
-def test_progress_is_told(make_application: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosscast.measure.session._REPORT_S", 0.0)
-    told: list[tuple[int, float]] = []
-    found = measured(make_application(), report=lambda runs, elapsed: told.append((runs, elapsed)))
-    assert [runs for runs, _ in told] == list(range(1, found.session["runs"] + 1))
-    assert told == sorted(told)
-
-
 def test_energy_is_that_of_all_recorded_runs(make_application: Folder) -> None:
     folder = make_application()
     found = measured(folder, sensor=sensor_of())
@@ -130,20 +121,6 @@ def test_a_lost_sensor_costs_its_readings(make_application: Folder, after: int) 
     assert found.session["runs"] >= 4
     assert len(found.records) == found.session["runs"]
     assert (found.energy, found.notes) == ([], ["the fake sensor went away"])
-
-
-def test_a_device_that_is_lost_is_named(make_application: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    timed, count = OpenCLQueue.timed, iter(range(100))
-
-    def fail_in_the_fifth_run(self: OpenCLQueue, run: Callable[[OpenCLQueue], None]) -> Any:
-        if next(count) == 4:
-            raise cl_error(-2)
-        return timed(self, run)
-
-    monkeypatch.setattr(OpenCLQueue, "timed", fail_in_the_fifth_run)
-    with pytest.raises(DeviceFault, match=f"own on {DEVICE.id}: the device failed or was lost"):
-        measured(make_application())
-    assert next(count) == 5
 
 
 @pytest.mark.parametrize("check_fails", ["self.count == 2", "self.count > 2"])

@@ -16,8 +16,8 @@ from crosscast.data.corun import CoRunContents, CoRunFailure, IsolatedRun, Isola
 from crosscast.decide.colocation import choose_colocation
 from crosscast.decide.samples import SampledKernel
 from crosscast.evaluation.configuration.evaluation import MachineChoices
+from crosscast.measure.corun import JobWork
 from crosscast.measure.corun.profile import Level, StressorCalibration
-from crosscast.measure.corun.run import JobWork
 from crosscast.measure.subjects import Stressor
 from crosscast.prediction.configuration import (
     ConfigurationSpace,

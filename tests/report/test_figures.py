@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import crosscast
+from crosscast.cluster import Jobs, Machine
 from crosscast.cluster.experiment import Setup, run_experiment
-from crosscast.cluster.jobs import Jobs, Machine
 from crosscast.cluster.placements import Workload
 from crosscast.cluster.resources import Steps, queue_length
 from crosscast.devices.roofline import Verdicts

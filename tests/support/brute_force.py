@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Placement, Policy
+from crosscast.cluster import Bound, Completion, Jobs, Machine, Placement, Policy
 from crosscast.cluster.rules import Rules
 
 

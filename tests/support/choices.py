@@ -8,8 +8,8 @@ import numpy as np
 
 from crosscast.arrays import Flags
 from crosscast.data.configuration import Configuration
+from crosscast.decide import Decisions, FittedMethod, Method, Outcome, Predictor, rollout
 from crosscast.decide.policies import SelectedModel, WithFeedback, methods_of
-from crosscast.decide.power_cap import Decisions, FittedMethod, Method, Outcome, Predictor, rollout
 from crosscast.evaluation.configuration.evaluation import ConfigurationEvaluation, evaluate_configuration
 from crosscast.prediction.configuration import ConfigurationSpace, KernelAt, Observed, Surfaces
 from crosscast.prediction.configuration.artefact import NearestKernels

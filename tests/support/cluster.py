@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from crosscast.cluster.jobs import (
+from crosscast.cluster import (
     ORDERS,
     Bound,
     Completion,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from crosscast.data.profiles import csv_header, csv_row
-from crosscast.measure.regions.history import History, RegionRun, samples_of
+from crosscast.measure.regions import History, RegionRun, samples_of
 from crosscast.profile import Profile
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from crosscast.data.configuration import Configuration
 from crosscast.errors import SensorFault
-from crosscast.measure.corun.run import CoRunnerRun, JobWork, MixRun
+from crosscast.measure.corun import CoRunnerRun, JobWork, MixRun
 from crosscast.measure.host_state import CounterValue, LinuxPerf
-from crosscast.measure.regions.history import RegionKey, RegionRun
+from crosscast.measure.regions import RegionKey, RegionRun
 from crosscast.measure.stressors import LEVELS
 from crosscast.measure.subjects import LaunchFile, Stressor, Subject
 

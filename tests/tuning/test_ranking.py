@@ -11,10 +11,10 @@ import crosscast
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
 from crosscast.report.tuning import ranking_report
+from crosscast.tuning import Space
 from crosscast.tuning.profiling import Profiler, VariantCounts, spread
 from crosscast.tuning.ranking import Ranking, model_for, rank
 from crosscast.tuning.space_files import read_space
-from crosscast.tuning.spaces import Space
 from support.examples import one_in
 from support.refusals import refusals
 
@@ -94,6 +94,9 @@ def test_all_variants_are_ranked_and_some_profiled(source: Path, monkeypatch: py
     assert np.isfinite(ranking.log_time).all()
     low, high = ranking.limits()
     assert (low < np.exp(ranking.log_time)).all() and (np.exp(ranking.log_time) < high).all()
+    # Of those that are forecast alike, the ones that were profiled come first.
+    alike = replace(ranking, log_time=0 * low, deviation=np.where(ranking.profiled, 0.1, 0.3)[:, None])
+    assert ranking.profiled[alike.order()[:16]].all()
     columns = ranking.columns()
     assert list(columns["rank"])[:3] == [1, 2, 3] and len(columns["time_s"]) == 64
     assert not profiler.failed

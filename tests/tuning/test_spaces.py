@@ -18,11 +18,11 @@ from crosscast.arrays import Reals
 from crosscast.characterization.launchfiles.launchfile import read_launches
 from crosscast.devices.device_files import read_device
 from crosscast.errors import InputError
+from crosscast.tuning import Space
 from crosscast.tuning.evaluation import expected_of_random, searched
 from crosscast.tuning.expressions import Expression, plain
 from crosscast.tuning.search import Candidates, Prior, Search, TuningProcess, expected_gain
 from crosscast.tuning.space_files import read_space, t1_of, t4_of
-from crosscast.tuning.spaces import Space
 from support.refusals import refusal, refusals
 
 KERNEL = """

@@ -20,11 +20,11 @@ from crosscast.errors import DeviceFault, InputError
 from crosscast.report.document import Table
 from crosscast.report.tuning import ranking_report
 from crosscast.tuning import tune as measuring
+from crosscast.tuning import variants_of
 from crosscast.tuning.evaluation import BUDGETS, evaluate_tuning, measured_of, simulated
 from crosscast.tuning.profiling import Profiler
 from crosscast.tuning.ranking import Ranking, model_for, rank
 from crosscast.tuning.space_files import read_space
-from crosscast.tuning.spaces import variants_of
 from crosscast.tuning.tune import Journal, here, measured_search, variant_file
 from support.commands import Command, Output
 from support.examples import one_in
@@ -92,8 +92,9 @@ def test_measurements_condition_forecasts_and_are_in_the_journal(ranking: Rankin
     journal = Journal(tmp_path / "times.jsonl")
     result = measured_search(ranking, here(None)[0], 2, journal, within=0.0)
     with (tmp_path / "times.jsonl").open("a") as file:
-        file.write('{"times_s": [1]}\n{"variant": "A=3"}\n3\n')  # Nor are lines that lack something,
-        file.write('{"variant": "A=2", "ti')  # and a truncated one.
+        # Lines that lack something count as little as a truncated one.
+        file.write('{"times_s": [1]}\n{"variant": "A=3"}\n3\n{"variant": "A=4", "times_s": []}\n')
+        file.write('{"variant": "A=2", "ti')
     assert len(result.measured) == 2 and all(seconds > 0 for seconds in result.measured.values())
     assert set(journal.read()) == {ranking.variants.labels[row] for row in result.measured}
     for row, seconds in result.measured.items():

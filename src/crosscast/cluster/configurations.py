@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,11 +11,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import Jobs, PlacedJobs, first_row
+from crosscast.cluster import Jobs, PlacedJobs, first_row
 from crosscast.cluster.resources import MILLIWATTS, idle_power_w
 from crosscast.cluster.rules import MOST_SLOWDOWN, KindChoices, Learning
-from crosscast.cluster.site import Budget, PowerPolicy, Shift, rows_of_csv
-from crosscast.data.files import number_of_text
+from crosscast.cluster.site import Budget, PowerPolicy, Shift, number_in, rows_of_csv
 from crosscast.errors import InputError
 
 
@@ -68,13 +68,9 @@ def read_power_options(path: str | Path) -> PowerOptions:
     for where, cells in rows:
         numbers = []
         for name in names:
-            number = number_of_text(cells[name])
-            limit = MOST_SLOWDOWN if "slowdown" in name else _MOST_W
-            if not 0 < number <= limit and not (name == _CAP and not cells[name]):
-                found = repr(cells[name])
-                expected = "a number above 0" + (f" and at most {limit:g}" if number > 0 else "")
-                raise InputError.of(where=where, field=name, expected=expected, found=found)
-            numbers.append(number)
+            most = MOST_SLOWDOWN if "slowdown" in name else _MOST_W
+            empty = math.nan if name == _CAP else None
+            numbers.append(number_in(cells, name, where, "a number above 0{most}", most=most, empty=empty))
         of_kind = by_kind.setdefault(cells["kind"], [])
         if any(np.array_equal(numbers, others, equal_nan=True) for others in of_kind):
             expected, found = "each configuration of a kind once", f"one of kind {cells['kind']} again"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Policy, Schedule
+from crosscast.cluster import Policy, Schedule
 from crosscast.cluster.metrics import MachineMetrics, ScheduleMetrics, metrics_of, per_machine, policy_label
 from crosscast.cluster.placements import PLACEMENTS, Workload, drawn, without_choice
 from crosscast.cluster.simulate import timed

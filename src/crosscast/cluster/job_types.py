@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Jobs, Machine, first_row
+from crosscast.cluster import Jobs, Machine, first_row
 from crosscast.cluster.trace_files import text_lines
 from crosscast.data.schema import Column, Schema
 from crosscast.data.sources.corun import GAVEL_ALONE, GAVEL_SPEEDS, GAVEL_SPREAD

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Jobs, Machine, Placement, Policy, Schedule
+from crosscast.cluster import Jobs, Machine, Placement, Policy, Schedule
 from crosscast.cluster.resources import PowerMetrics, lost_work, power_metrics, processor_seconds, with_idle
 from crosscast.cluster.rules import NO_RULES, Rules, Sharing
 from crosscast.cluster.simulate import timed

@@ -11,8 +11,7 @@ from types import MappingProxyType
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.job_types import JobTypes, for_machines, read_gavel, read_job_types
-from crosscast.cluster.jobs import (
+from crosscast.cluster import (
     Bound,
     Completion,
     Jobs,
@@ -22,6 +21,7 @@ from crosscast.cluster.jobs import (
     check_machines,
     first_row,
 )
+from crosscast.cluster.job_types import JobTypes, for_machines, read_gavel, read_job_types
 from crosscast.errors import InputError
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import Cuts, Machine, PlacedJobs, Schedule, Speeds, first_row
+from crosscast.cluster import Cuts, Machine, PlacedJobs, Schedule, Speeds, first_row
 from crosscast.cluster.rules import NO_RULES, Rules
 from crosscast.cluster.site import Budget, Reservation, Site
 from crosscast.errors import InputError

@@ -10,13 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import Jobs, Machine, first_row
+from crosscast.cluster import Jobs, Machine, first_row
 from crosscast.cluster.site import (
     LIMIT,
     MOST_TOGETHER,
     Partition,
     SharingPolicy,
     SiteRules,
+    number_in,
     rows_of_csv,
 )
 from crosscast.data.files import number_of_text
@@ -392,15 +393,8 @@ def read_slowdowns(path: str | Path) -> Slowdowns:
             expected, repeated = "each pair once", f"{cells['kind']} beside {cells['beside']} again"
             raise InputError.of(where=where, expected=expected, found=repeated)
         for table, name in zip(tables, names, strict=True):
-            try:
-                number = float(cells[name]) if cells[name] else np.inf
-            except ValueError:
-                number = np.nan
-            if not (0 < number <= MOST_SLOWDOWN or number == np.inf):
-                most = f" and at most {MOST_SLOWDOWN:g}" if number > 0 else ""
-                expected = f"a number above 0{most}, or nothing if they do not fit"
-                raise InputError.of(where=where, field=name, expected=expected, found=repr(cells[name]))
-            table[pair] = number
+            expected = "a number above 0{most}, or nothing if they do not fit"
+            table[pair] = number_in(cells, name, where, expected, most=MOST_SLOWDOWN, empty=np.inf)
     missing = np.argwhere(np.isnan(tables[0]))
     if len(missing):
         one, other = (kinds[number] for number in missing[0])

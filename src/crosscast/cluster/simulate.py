@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.cluster.jobs import (
+from crosscast.cluster import (
     ORDERS,
     Bound,
     Completion,
@@ -279,10 +279,10 @@ def load_simulator(
     """
     with importing("cluster", "simulating a cluster"):
         import numba  # noqa: F401
-    from crosscast.cluster.simulator import engine, planning, queues
+    from crosscast.cluster.simulator import engine, interruptible, planning
 
     for general in sorted({needs_plan(policy, site, None, rules) for policy in policies}):
-        with queues.interruptible():
+        with interruptible():
             (planning if general else engine).load(jobs, progress)
 
 

@@ -11,9 +11,9 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.cluster.jobs import Machine, machine_fields, machines_of, procs_or_nodes, required_text
+from crosscast.cluster import Machine, machine_fields, machines_of, procs_or_nodes, required_text
 from crosscast.data.fields import Fields
-from crosscast.data.files import csv_rows
+from crosscast.data.files import csv_rows, number_of_text
 from crosscast.errors import InputError, expect_known
 from crosscast.units import parse_elapsed
 
@@ -84,16 +84,11 @@ def read_budget(path: str | Path) -> Budget:
     header, rows = rows_of_csv(path, "budget", _BUDGET[:2], _BUDGET[2:])
     columns: dict[str, list[float]] = {name: [] for name in header}
     for where, cells in rows:
-        for name, cell in cells.items():
-            try:
-                number = math.inf if name == "power_w" and not cell else float(cell)
-            except ValueError:
-                number = math.nan
-            is_valid = math.isfinite(number) or (name == "power_w" and number == math.inf)
-            if not is_valid or (name == "power_w" and number <= 0):
-                expected = "watts above 0, or nothing" if name == "power_w" else "a number"
-                raise InputError.of(where=where, field=name, expected=expected, found=repr(cell))
-            columns[name].append(number)
+        for name, values in columns.items():
+            if name == "power_w":
+                values.append(number_in(cells, name, where, "watts above 0, or nothing", empty=math.inf))
+            else:
+                values.append(number_in(cells, name, where, "a number", above=-math.inf))
         starts = columns["start_s"][-2:]
         if len(starts) == 2 and starts[0] >= starts[1]:
             expected, found = f"above {starts[0]:g}", f"{starts[1]:g}"
@@ -113,6 +108,30 @@ def rows_of_csv(
     if not rows:
         raise InputError.of(where=path, expected="a row at least", found="none")
     return header, rows
+
+
+def number_in(
+    cells: Mapping[str, str],
+    name: str,
+    where: str,
+    expected: str,
+    *,
+    above: float = 0.0,
+    most: float = math.inf,
+    empty: float | None = None,
+) -> float:
+    """Return the number in a cell, or `empty` where there is none, if that is allowed.
+
+    The error says what is expected, with the upper bound in place of ``{most}`` if only that is exceeded.
+    """
+    cell = cells[name]
+    if not cell and empty is not None:
+        return empty
+    number = number_of_text(cell)
+    if not above < number <= most:
+        expected = expected.format(most=f" and at most {most:g}" if number > above else "")
+        raise InputError.of(where=where, field=name, expected=expected, found=repr(cell))
+    return number
 
 
 PowerPolicy = Literal["full", "uniform", "model", "learned", "oracle"]

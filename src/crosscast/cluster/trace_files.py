@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice, starmap
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -17,7 +17,7 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
-from crosscast.cluster.jobs import EXACT, Schedule, texts_of
+from crosscast.cluster import EXACT, Schedule, texts_of
 from crosscast.cluster.traces import CANCELLED, FIELDS, NAMES, JobTrace, SwfHeader, header_of, trace_of
 from crosscast.data.files import atomic_file
 from crosscast.errors import InputError
@@ -272,8 +272,11 @@ _ELAPSED = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?")
 
 
 def _moment(text: str) -> float:
-    # Slurm writes no time zone; a log has one throughout.
-    return np.nan if text in _NONE else (datetime.fromisoformat(text) - datetime(1970, 1, 1)).total_seconds()
+    if text in _NONE:
+        return np.nan
+    moment = datetime.fromisoformat(text)
+    # Without an offset, as Slurm writes it by default, a log has one throughout.
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC if moment.tzinfo else None)).total_seconds()
 
 
 def _count(text: str) -> float:

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import Jobs, Schedule
+from crosscast.cluster import Jobs, Schedule
 from crosscast.cluster.rules import JobNames
 from crosscast.errors import InputError
 

@@ -19,10 +19,10 @@ from crosscast.commands.output import (
 )
 from crosscast.data.corun import write_profile
 from crosscast.measure import host_state, inventory
+from crosscast.measure.corun import CoRunSettings
 from crosscast.measure.corun import campaign as corun_campaign
 from crosscast.measure.corun.crew import Crew
 from crosscast.measure.corun.profile import calibrate_stressors, profile_of
-from crosscast.measure.corun.run import CoRunSettings
 from crosscast.measure.measurement import subject_of
 from crosscast.measure.opencl import OpenCLDevice, devices, find
 from crosscast.measure.subjects import LaunchFile, SuiteProblem, expect_installed, identity, load

@@ -33,7 +33,7 @@ from crosscast.data.sources.counter_profiles import import_counted
 from crosscast.data.sources.source import store
 from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.executor import workers
-from crosscast.measure.regions.history import import_runs
+from crosscast.measure.regions import import_runs
 from crosscast.measure.subjects import Settings, expect_installed
 from crosscast.report.dataset import description_report
 from crosscast.suite.application import TYPICAL, Caches, selected, working_set

@@ -25,7 +25,7 @@ from crosscast.devices.device_files import check_name, own_folder, write_device
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.measure import host_state
 from crosscast.measure.measurement import measure_times, subject_of
-from crosscast.measure.microbenchmarks.backends import Backend, HostBackend, OpenCLBackend
+from crosscast.measure.microbenchmarks import Backend, HostBackend, OpenCLBackend
 from crosscast.measure.microbenchmarks.bench import SECONDS, Microbenchmarks
 from crosscast.measure.microbenchmarks.bench import measure as run_microbenchmarks
 from crosscast.measure.microbenchmarks.cuda import PREFIX, CudaBackend

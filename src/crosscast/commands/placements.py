@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from crosscast.cli.cluster import SimulatePlacements
+from crosscast.cluster import policy_named, read_machines
 from crosscast.cluster.experiment import (
     PUBLISHED_JOBS,
     Setup,
@@ -12,7 +13,6 @@ from crosscast.cluster.experiment import (
     interarrival_of_load,
     run_experiment,
 )
-from crosscast.cluster.jobs import policy_named, read_machines
 from crosscast.cluster.placements import PLACEMENTS, Workload, read_job_table
 from crosscast.cluster.simulate import load_simulator
 from crosscast.commands.output import LabelStatus, say, show

@@ -12,9 +12,7 @@ import numpy as np
 
 from crosscast.cli.cluster import SimulatePolicies
 from crosscast.cli.options import FigureOutput
-from crosscast.cluster import metrics
-from crosscast.cluster.configurations import cheapest_release_s, check_idle, configure, read_power_options
-from crosscast.cluster.jobs import (
+from crosscast.cluster import (
     POLICIES,
     Bound,
     Jobs,
@@ -23,9 +21,11 @@ from crosscast.cluster.jobs import (
     Placement,
     Policy,
     Schedule,
+    metrics,
     policy_named,
     write_schedule,
 )
+from crosscast.cluster.configurations import cheapest_release_s, check_idle, configure, read_power_options
 from crosscast.cluster.resources import Steps, idle_power_w, power_over_time, queue_length
 from crosscast.cluster.rules import (
     Rules,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from crosscast.cluster.jobs import read_schedule_times
+from crosscast.cluster import read_schedule_times
 from crosscast.cluster.metrics import bounded_slowdown
 from crosscast.cluster.trace_files import read_swf
 from crosscast.data.launch_counts import counts_of, kinds_of, work_of

@@ -10,7 +10,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.data.configuration import Objective
-from crosscast.decide.power_cap import (
+from crosscast.decide import (
     GUARD,
     Decisions,
     FittedMethod,

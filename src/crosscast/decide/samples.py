@@ -16,9 +16,9 @@ from crosscast.arrays import Flags, Reals
 from crosscast.data.configuration import Configuration, Setting, settings_text
 from crosscast.data.files import atomic_file, csv_rows, number_of_text
 from crosscast.data.schema import DEVICE_COLUMN, KERNEL, POWER, TIME, TIMES, domain_column
-from crosscast.decide.power_cap import highest, lowest
+from crosscast.decide import highest, lowest
 from crosscast.errors import InputError
-from crosscast.measure.regions.history import SUFFIX, read_history, samples_of
+from crosscast.measure.regions import SUFFIX, read_history, samples_of
 from crosscast.prediction.configuration import (
     ConfigurationSpace,
     KernelAt,

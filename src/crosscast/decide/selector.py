@@ -18,7 +18,7 @@ from crosscast.data.configuration import Configuration, Objective
 from crosscast.decide.policies import next_number
 from crosscast.decide.samples import Aggregate, SampledKernel, observed_of
 from crosscast.errors import InputError
-from crosscast.measure.regions.history import RegionKey, RegionRun, say_once
+from crosscast.measure.regions import RegionKey, RegionRun, say_once
 from crosscast.prediction.configuration import (
     ConfigurationPredictor,
     SurfaceForecast,

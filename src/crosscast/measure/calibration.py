@@ -24,7 +24,6 @@ from crosscast.measure.opencl import OpenCLDevice, find
 from crosscast.measure.subjects import Settings
 from crosscast.prediction.named_models import BUNDLED, load_model, models_home, recipes
 from crosscast.prediction.time.card import HeldOut
-from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.datasets import devices_of, grid_of, launch_tables_of, with_device
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.suite.application import TYPICAL, selected
@@ -72,6 +71,7 @@ class Calibration:
         }
 
 
+@cache
 def order() -> tuple[tuple[str, str], ...]:
     """Order the applications of the suite at sizes for measuring.
 
@@ -79,7 +79,7 @@ def order() -> tuple[tuple[str, str], ...]:
     Farthest-first traversal: each application is as far as possible from those before it. The distance of two
     is that of their nearest kernels, in standard deviations of the logarithms of their metrics.
     """
-    batch = _suite_profiles()
+    batch = grid_of(bundled_dataset()).profiles
     known = np.isfinite(batch.metrics).all(axis=0)
     logs = np.log1p(np.abs(batch.metrics[:, known]))
     points = (logs - logs.mean(axis=0)) / np.maximum(logs.std(axis=0), _LEAST_SD)
@@ -98,11 +98,6 @@ def order() -> tuple[tuple[str, str], ...]:
         }
         chosen.append(max(distances, key=lambda name: distances[name]))
     return tuple((name, size) for size in SIZES for name in chosen)
-
-
-@cache
-def _suite_profiles() -> ProfileBatch:
-    return grid_of(bundled_dataset()).profiles
 
 
 def calibrate(

@@ -32,8 +32,8 @@ from crosscast.measure.opencl import OpenCLDevice
 from crosscast.measure.processes import CharacterizeJob, DescribeJob, Row, SessionJob
 from crosscast.measure.sensors import open_sensor
 from crosscast.measure.session import session_row
-from crosscast.measure.subjects import Identity, Settings, SuiteProblem, fitted, identity
-from crosscast.suite.application import Application, Caches, working_set
+from crosscast.measure.subjects import Identity, Settings, SuiteProblem, identity, problem_of
+from crosscast.suite.application import Application, Caches
 from crosscast.units import format_count
 
 Say = Callable[[str], None]
@@ -297,8 +297,7 @@ class CampaignPlan:
 
     def problem(self, name: str, size: str) -> SuiteProblem:
         """Return the problem of an application, by its given name or path, at a size."""
-        nbytes = working_set(size, self.caches)
-        return SuiteProblem(name, size, fitted(self.applications[name], nbytes), self.seed, nbytes)
+        return problem_of(name, self.applications[name], size, self.caches, self.seed)
 
 
 def build(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from crosscast.data.fields import TableRow
 from crosscast.errors import CrosscastError, DeviceFault, EnvironmentFault, InputError, MissingExtraError
 from crosscast.measure import host_state
-from crosscast.measure.microbenchmarks.backends import OpenCLBackend
+from crosscast.measure.microbenchmarks import OpenCLBackend
 from crosscast.measure.microbenchmarks.bench import sheet_numbers
 from crosscast.measure.microbenchmarks.cuda import CudaDevice
 from crosscast.measure.microbenchmarks.cuda import devices as cuda_devices

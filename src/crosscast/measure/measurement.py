@@ -18,9 +18,9 @@ from crosscast.data.views import cells_of
 from crosscast.errors import InputError
 from crosscast.kernel import LAUNCH_FILES
 from crosscast.measure.processes import Answer, Row, SessionJob, run_job
-from crosscast.measure.subjects import LaunchFile, Settings, SuiteProblem, expect_installed, fitted
+from crosscast.measure.subjects import LaunchFile, Settings, SuiteProblem, expect_installed, problem_of
 from crosscast.results import Tabular, columns_of
-from crosscast.suite.application import application, names, working_set
+from crosscast.suite.application import application, names
 
 
 @dataclass(frozen=True)
@@ -165,8 +165,7 @@ def subject_of(what: str, size: str | None) -> LaunchFile | SuiteProblem:
     if size is None:
         raise InputError(f"{what}: an application needs a size (tiny, small, medium or large)")
     expect_installed([what])
-    nbytes = working_set(size)
-    return SuiteProblem(what, size, fitted(kind, nbytes), seed=0, most_bytes=nbytes)
+    return problem_of(what, kind, size)
 
 
 def measure_times(

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import IO, Any, Protocol, TypedDict
+from typing import IO, Any, TypedDict
 
 import msgspec
 
@@ -92,11 +92,8 @@ def read_job(line: str) -> Job | CoRunJob:
 _PR_SET_PDEATHSIG = 1
 
 
-class Send(Protocol):
-    """Sender of lines."""
-
-    def __call__(self, **fields: object) -> None:
-        """Send fields as a line of JSON."""
+Send = Callable[..., None]
+"""Sends its keyword arguments as a line of JSON."""
 
 
 @contextmanager

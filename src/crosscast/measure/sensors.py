@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from crosscast.data.files import atomic_file, csv_rows, number_of_text
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError, SensorFault
-from crosscast.measure.energy import Clock, Sensor, Watch
+from crosscast.measure import Clock, Sensor, Watch
 from crosscast.measure.host_state import text_of
 
 

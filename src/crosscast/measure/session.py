@@ -14,8 +14,7 @@ from statistics import median
 from crosscast.data import environment
 from crosscast.data.schema import SESSIONS
 from crosscast.errors import InputError
-from crosscast.measure import host_state
-from crosscast.measure.energy import Sensor, Watch
+from crosscast.measure import Sensor, Watch, host_state
 from crosscast.measure.host_state import Counters
 from crosscast.measure.inventory import describe
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, RunTimes, find, opencl_faults

@@ -18,7 +18,17 @@ import numpy as np
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.kernel import Argument, Launch, Program
 from crosscast.measure.stressors import LEVELS
-from crosscast.suite.application import Application, Array, Queue, application, names, place_in_driver
+from crosscast.suite.application import (
+    TYPICAL,
+    Application,
+    Array,
+    Caches,
+    Queue,
+    application,
+    names,
+    place_in_driver,
+    working_set,
+)
 
 if TYPE_CHECKING:
     from crosscast.characterization.engine.child import Options
@@ -202,6 +212,14 @@ def fitted(kind: type[Application], nbytes: int) -> dict[str, int]:
             f"{kind.name}: expected its driver to fit a problem into {nbytes} bytes, found "
             f"{type(error).__name__} ({error}){place_in_driver(error.__traceback__)}"
         ) from error
+
+
+def problem_of(
+    name: str, kind: type[Application], size: str, caches: Caches = TYPICAL, seed: int = 0
+) -> SuiteProblem:
+    """Return the problem of an application, by its given name or path, at a size that fits caches."""
+    nbytes = working_set(size, caches)
+    return SuiteProblem(name, size, fitted(kind, nbytes), seed, nbytes)
 
 
 _MISTAKES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError, ValueError)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
+from crosscast.cluster import Schedule
 from crosscast.cluster.experiment import SHARE, Experiment, SeedMean
-from crosscast.cluster.jobs import Schedule
 from crosscast.cluster.resources import Rectangles, Steps, rectangles
 from crosscast.errors import InputError
 from crosscast.report import figures as draw

@@ -18,7 +18,7 @@ from pathlib import Path
 from crosscast.characterization import toolchain
 from crosscast.data.files import atomic_file
 from crosscast.errors import EnvironmentFault, InputError
-from crosscast.measure.energy import Watch
+from crosscast.measure import Watch
 from crosscast.measure.processes import end_with
 from crosscast.measure.sensors import open_sensors
 from crosscast.tracing.summary import Trace

@@ -31,10 +31,10 @@ from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import LaunchModels
 from crosscast.prediction.time.training_times import TrainingTimes, fit_launch_times
 from crosscast.results import Tabular
+from crosscast.tuning import Space, Variants, label_of, variants_of
 from crosscast.tuning.profiling import Begin, Progress
 from crosscast.tuning.ranking import PROFILES, Ranking, TermsModel, model_for, rank
 from crosscast.tuning.search import Candidates, Search, Strategy
-from crosscast.tuning.spaces import Space, Variants, label_of, variants_of
 
 BUDGETS = (0, 1, 5, 10, 20, 50, 200)
 """Variants that are measured; of none, the variant that is forecast to be fastest is taken."""

@@ -36,10 +36,10 @@ from crosscast.evaluation.keep import sources_digest
 from crosscast.evaluation.loop import State, in_processes
 from crosscast.kernel import Kernel
 from crosscast.profile import Profile
+from crosscast.tuning import LaunchRule, Variant, Variants, label_of
 from crosscast.tuning.search import Prior, TuningProcess
-from crosscast.tuning.spaces import LaunchRule, Variant, Variants, label_of
 
-_SOURCES = ("characterization", "kernel.py", "profile.py", "tuning/spaces.py", "tuning/profiling.py")
+_SOURCES = ("characterization", "kernel.py", "profile.py", "tuning/__init__.py", "tuning/profiling.py")
 Begin = Callable[[int, float], None]
 Progress = Callable[[State], None]
 

@@ -24,9 +24,9 @@ from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.terms import TERMS
 from crosscast.profile import Profile, doubts
 from crosscast.results import Tabular
+from crosscast.tuning import LaunchRule, Space, Variants
 from crosscast.tuning.profiling import Begin, Profiler, Progress, VariantCounts, spread
 from crosscast.tuning.search import Candidates, Strategy
-from crosscast.tuning.spaces import LaunchRule, Space, Variants
 
 if TYPE_CHECKING:
     from crosscast.prediction.time.forecast import TimeForecast

@@ -26,7 +26,7 @@ import numpy as np
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError, importing
 from crosscast.prediction.configuration.gaussian_process import matern, matern_slope, squares
-from crosscast.tuning.spaces import Variants, label_of
+from crosscast.tuning import Variants, label_of
 
 _JITTER = 1e-9
 _BLOCK = 4096

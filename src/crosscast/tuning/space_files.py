@@ -20,8 +20,8 @@ from crosscast.data.fields import Fields
 from crosscast.data.files import read_text
 from crosscast.errors import InputError
 from crosscast.kernel import Program
+from crosscast.tuning import NUMERIC, LaunchRule, Setting, Space, Variant
 from crosscast.tuning.expressions import Expression, Value, plain
-from crosscast.tuning.spaces import NUMERIC, LaunchRule, Setting, Space, Variant
 
 _T1_VERSION = 1
 _T1_TYPE = re.compile(r"u?int\d*|float\d*|double\d*|half\d*|bool")

@@ -27,11 +27,11 @@ from crosscast.evaluation.loop import State
 from crosscast.kernel import Launch
 from crosscast.measure.processes import SessionJob, run_job
 from crosscast.measure.subjects import LaunchFile, Settings
+from crosscast.tuning import LaunchRule, Space, Variant
 from crosscast.tuning.profiling import Begin, Profiler, Progress, json_lines
 from crosscast.tuning.ranking import PROFILES, Ranking, model_for, rank
 from crosscast.tuning.search import Search
 from crosscast.tuning.space_files import read_space
-from crosscast.tuning.spaces import LaunchRule, Space, Variant
 
 if TYPE_CHECKING:
     from crosscast.measure.opencl import OpenCLDevice
@@ -187,8 +187,11 @@ class Journal:
         """Read the seconds of each variant's runs, or why it did not run, by label; skip damaged lines."""
         found: dict[str, list[float] | str] = {}
         for entry in json_lines(self.path):
-            with suppress(KeyError, TypeError):
-                found[entry["variant"]] = entry["failed"] if "failed" in entry else entry["times_s"]
+            with suppress(KeyError, TypeError, ValueError):
+                if "failed" in entry:
+                    found[entry["variant"]] = str(entry["failed"])
+                elif median(times_s := list(map(float, entry["times_s"]))) > 0:
+                    found[entry["variant"]] = times_s
         return found
 
     def add(self, label: str, **result: object) -> None:

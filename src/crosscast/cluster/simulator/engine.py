@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import AnyArray, Flags, Integers, Reals
-from crosscast.cluster.jobs import (
+from crosscast.cluster import (
     Bound,
     Jobs,
     Machine,
@@ -20,7 +20,7 @@ from crosscast.cluster.jobs import (
     Schedule,
     first_row,
 )
-from crosscast.cluster.simulator.queues import (
+from crosscast.cluster.simulator import (
     NO_INTEGERS,
     NO_REALS,
     Heap,

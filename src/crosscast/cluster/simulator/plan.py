@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import BY_TIME, Order, PlacedJobs, Policy
+from crosscast.cluster import BY_TIME, Order, PlacedJobs, Policy
 from crosscast.cluster.resources import Resources, milliwatts
 from crosscast.cluster.rules import NO_RULES, Learning, Rules, Sharing
+from crosscast.cluster.simulator import NO_INTEGERS, NO_REALS, Heap, compiled, integers_of, start_heap
 from crosscast.cluster.simulator.engine import keys_of
-from crosscast.cluster.simulator.queues import NO_INTEGERS, NO_REALS, Heap, compiled, integers_of, start_heap
 from crosscast.cluster.simulator.ranking import (
     JobRanking,
     Walltimes,

@@ -17,9 +17,10 @@ from dataclasses import replace
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Cuts, Machine, PlacedJobs, Policy, Schedule, Speeds
+from crosscast.cluster import Cuts, Machine, PlacedJobs, Policy, Schedule, Speeds
 from crosscast.cluster.resources import MILLIWATTS, Resources, milliwatts, resources_of
 from crosscast.cluster.rules import Learning, Rules, Sharing
+from crosscast.cluster.simulator import Heap, compiled, jit_cached, pop, push, suited
 from crosscast.cluster.simulator.engine import NO_JOBS
 from crosscast.cluster.simulator.plan import (
     AHEAD,
@@ -43,7 +44,6 @@ from crosscast.cluster.simulator.plan import (
     take,
     tidy,
 )
-from crosscast.cluster.simulator.queues import Heap, compiled, jit_cached, pop, push, suited
 from crosscast.cluster.simulator.ranking import (
     corrected,
     count_use,

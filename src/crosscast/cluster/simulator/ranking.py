@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Jobs
+from crosscast.cluster import Jobs
 from crosscast.cluster.rules import Priority, Rules
-from crosscast.cluster.simulator.queues import NO_INTEGERS, NO_REALS, compiled, integers_of
+from crosscast.cluster.simulator import NO_INTEGERS, NO_REALS, compiled, integers_of
 
 LATER_S = np.array([1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000]) * 60.0
 """Increments of a predicted time each time that it was too short: Tsafrir, Etsion and Feitelson 2007."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from crosscast.arrays import Reals
+from crosscast.cluster.simulator import Heap, compiled, push
 from crosscast.cluster.simulator.plan import (
     CUT,
     RUNNING,
@@ -26,7 +27,6 @@ from crosscast.cluster.simulator.plan import (
     take_need,
     tidy,
 )
-from crosscast.cluster.simulator.queues import Heap, compiled, push
 
 
 @compiled

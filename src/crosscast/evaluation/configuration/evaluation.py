@@ -12,8 +12,7 @@ import numpy as np
 
 from crosscast.arrays import Arrays
 from crosscast.data.configuration import Configuration
-from crosscast.decide.policies import methods_of
-from crosscast.decide.power_cap import (
+from crosscast.decide import (
     GUARD,
     Cases,
     FittedMethod,
@@ -23,6 +22,7 @@ from crosscast.decide.power_cap import (
     joined,
     outcomes,
 )
+from crosscast.decide.policies import methods_of
 from crosscast.decide.samples import Sampler, two_samples
 from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.configuration.scores import (

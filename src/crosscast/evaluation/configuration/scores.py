@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.decide.power_cap import GUARD, Cases, Method, by_input
+from crosscast.decide import GUARD, Cases, Method, by_input
 from crosscast.evaluation.resampling import Confidence, Scored, confidences
 from crosscast.prediction.configuration import Surfaces
 from crosscast.prediction.configuration.choice import within_cap

@@ -35,6 +35,7 @@ from crosscast.measure.campaign import (
     origin_of,
     run,
 )
+from crosscast.measure.corun import CoRunSettings, JobWork, MixRun
 from crosscast.measure.corun.crew import Crew, MixRunner, sharing
 from crosscast.measure.corun.profile import (
     StressorCalibration,
@@ -43,12 +44,11 @@ from crosscast.measure.corun.profile import (
     job_time_s,
     profile_of,
 )
-from crosscast.measure.corun.run import CoRunSettings, JobWork, MixRun
 from crosscast.measure.inventory import static_facts
 from crosscast.measure.opencl import OpenCLDevice
 from crosscast.measure.session import facts_of
-from crosscast.measure.subjects import SuiteProblem, fitted, identity
-from crosscast.suite.application import Application, Caches, working_set
+from crosscast.measure.subjects import SuiteProblem, identity, problem_of
+from crosscast.suite.application import Application, Caches
 from crosscast.units import format_count, format_seconds
 
 
@@ -160,9 +160,7 @@ class CoRunPlan:
 
     def problem(self, sized: Sized) -> SuiteProblem:
         """Return the problem of an application at a size."""
-        nbytes = working_set(sized.size, self.caches)
-        parameters = fitted(self.applications[sized.given], nbytes)
-        return SuiteProblem(sized.given, sized.size, parameters, 0, nbytes)
+        return problem_of(sized.given, self.applications[sized.given], sized.size, self.caches)
 
     def chosen(self) -> Iterator[tuple[Sized, ...]]:
         """Yield the mixes to measure."""

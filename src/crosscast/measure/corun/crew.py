@@ -15,7 +15,7 @@ import msgspec
 
 from crosscast.data.environment import memory_bytes
 from crosscast.errors import InputError, UnsupportedError
-from crosscast.measure.corun.run import (
+from crosscast.measure.corun import (
     CoRunnerProcess,
     CoRunSettings,
     JobWork,

@@ -12,8 +12,8 @@ from crosscast.data.corun import IsolatedRun
 from crosscast.data.fields import TableRow
 from crosscast.data.schema import device_domains
 from crosscast.errors import CrosscastError, DeviceFault, MissingExtraError
+from crosscast.measure.corun import CoRunnerRun, JobWork, MixRun
 from crosscast.measure.corun.crew import MixRunner
-from crosscast.measure.corun.run import CoRunnerRun, JobWork, MixRun
 from crosscast.measure.host_state import counter_shares
 from crosscast.measure.opencl import OpenCLDevice
 from crosscast.measure.processes import InstructionMixJob, run_job
@@ -208,12 +208,8 @@ def profile_of(
     for level in calibration.levels if calibration else ():
         note(f"{label} beside the stressor {level.name}")
         features |= _beside(level, crew.run([JobWork(subject, runs), level.work]), time_s, notes)
-    power_w, memory_bytes, known = (
-        device_power_w(alone),
-        isolated.memory_bytes,
-        dict(sorted(features.items())),
-    )
-    run = IsolatedRun(*name, device.key, time_s, "{}", runs, power_w, memory_bytes, known)
+    measured = device_power_w(alone), isolated.memory_bytes
+    run = IsolatedRun(*name, device.key, time_s, "{}", runs, *measured, dict(sorted(features.items())))
     return ProfiledApplication(run, notes)
 
 

@@ -11,7 +11,7 @@ from crosscast.device import Device
 from crosscast.devices.device_files import GUARDED_FLOP, QUANTITIES
 from crosscast.errors import DeviceFault
 from crosscast.measure import host_state
-from crosscast.measure.microbenchmarks.backends import CHAINS, GUARDED, Backend
+from crosscast.measure.microbenchmarks import CHAINS, GUARDED, Backend
 from crosscast.units import format_bytes
 
 SECONDS = 10

@@ -14,7 +14,7 @@ import numpy as np
 from crosscast.characterization.toolchain import clang
 from crosscast.data.fields import TableRow
 from crosscast.errors import CrosscastError, DeviceFault, EnvironmentFault, InputError, importing
-from crosscast.measure.microbenchmarks.backends import (
+from crosscast.measure.microbenchmarks import (
     CHAIN_GROUP,
     FOLDER,
     IN_A_ROW,

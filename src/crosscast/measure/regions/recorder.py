@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypedDict, TypeVar, 
 from crosscast.data.configuration import Configuration
 from crosscast.data.schema import device_domains
 from crosscast.errors import InputError, SensorFault, expect_known
-from crosscast.measure.energy import Sensor
+from crosscast.measure import Sensor
 from crosscast.measure.host_state import EVENTS, Counters
-from crosscast.measure.regions.history import NOTHING, History, RegionKey, RegionRun, described, say_once
+from crosscast.measure.regions import NOTHING, History, RegionKey, RegionRun, described, say_once
 from crosscast.measure.sensors import open_sensors
 
 if TYPE_CHECKING:
