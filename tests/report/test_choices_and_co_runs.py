@@ -28,18 +28,17 @@ from crosscast.prediction.configuration import (
 from crosscast.prediction.configuration.choice import choice_of
 from crosscast.prediction.corun import Estimate, MixForecast
 from crosscast.prediction.corun.artefact import CoRunCard, TrainedCoRunModel
+from crosscast.report import corun
 from crosscast.report.configuration import choice_figure, chosen_report, training_report
 from crosscast.report.configuration_evaluation import evaluation_figures, evaluation_report
 from crosscast.report.corun import (
-    CoRunProfile,
     colocation_report,
     corun_forecast_report,
-    corun_profile_report,
-    corun_training_report,
     held_out_errors,
 )
 from crosscast.report.dataset import contents_lines, failure_lines
 from crosscast.report.document import Report
+from crosscast.report.measured import CoRunProfile, corun_profile_report
 from crosscast.studies.bailey2014 import KernelFrontier, frontier_figure, machine_parts, study_figures
 from crosscast.studies.moolchandani2022_report import study_report
 from support.choices import chosen_study, named_surfaces
@@ -291,7 +290,7 @@ PAGES: dict[str, Callable[[Path], Report]] = {
     "corun-forecast-without-errors": lambda _: corun_forecast_report(
         FORECAST, structs.replace(CARD, errors={})
     ),
-    "corun-training": lambda _: corun_training_report(CARD, Path("co")),
+    "corun-training": lambda _: corun.training_report(CARD, Path("co")),
     "corun-pairs": lambda folder: colocation(constant(folder, 1.25, error=0.1), [10.0, 10.0]),
     "corun-alone": lambda folder: colocation(constant(folder, 1.2), [1.0, 2.0], job_bytes=9, memory_bytes=10),
     "corun-gain-of-none": lambda folder: colocation(constant(folder, 1.8, error=0.3), [1.0, 1.0]),

@@ -19,8 +19,8 @@ from crosscast.devices.roofline import Verdicts
 from crosscast.evaluation.relative.evaluation import evaluate_relative
 from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.prediction.relative.nichols2024 import PublishedMean
-from crosscast.profile import METRICS, Profile
-from crosscast.report import configuration_evaluation, corun_evaluation, relative, time
+from crosscast.profile import Profile
+from crosscast.report import configuration_evaluation, corun, relative, time
 from crosscast.report import schedule_figures as timeline
 from crosscast.report.document import heading_of, save_figures
 from crosscast.report.figures import (
@@ -33,7 +33,7 @@ from crosscast.report.figures import (
     unit_axis,
 )
 from crosscast.report.prediction import roofline_figures, verdicts_report
-from crosscast.report.profiles import AXES, Axis, write_kiviat
+from crosscast.report.profiles import Axis, write_kiviat
 from crosscast.report.schedule_figures import gantt, placement_figure, queue_figure
 from crosscast.report.tuning import ranking_figures
 from crosscast.studies import bailey2014, johnston2018, johnston2018_report
@@ -98,14 +98,12 @@ def test_a_kiviat_figure_is_written_with_its_scale(tmp_path: Path, make_profile:
     assert list(tmp_path.iterdir()) == [path]
     text = path.read_text(encoding="utf-8")
     assert "0 – 30" in text and "Each spoke runs from its least value" in text
-    categories = {metric.name: metric.category for metric in METRICS}
-    assert [axis.category for axis in AXES] == [categories[axis.metric] for axis in AXES]
     assert ".png, .svg, .pdf, found 'k.bmp'" in refusal(write_kiviat, [], tmp_path / "k.bmp")
 
 
 def test_a_value_has_its_position_on_its_scale_or_at_an_end() -> None:
-    linear = Axis("opcode", "opcodes", "compute", 10, 30)
-    logarithmic = Axis("unique_read_write_ratio", "read/write ratio", "memory", 1e-3, 1e3, True)
+    linear = Axis("opcode", "opcodes", 10, 30)
+    logarithmic = Axis("unique_read_write_ratio", "read/write ratio", 1e-3, 1e3, True)
     assert [linear.position(value) for value in (20, 99, 0, None)] == [0.5, 1, 0, None]
     assert [logarithmic.position(value) for value in (1, 1e9, 0)] == [pytest.approx(0.5), 1, 0]
 
@@ -133,7 +131,7 @@ CASES: Mapping[str, tuple[Callable[[], Drawn], str]] = {
     ),
     "configuration": (lambda: configuration_evaluation.evaluation_figures(chosen_study()), GENERIC),
     "corun": (
-        lambda: corun_evaluation.evaluation_figures(studied().evaluation),
+        lambda: corun.evaluation_figures(studied().evaluation),
         "left-out-time left-out-slowdown left-out-power",
     ),
     "machines": (

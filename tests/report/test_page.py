@@ -22,8 +22,8 @@ from crosscast.evaluation.time.scores import TimeEvaluation
 from crosscast.prediction.time.forecast import Model
 from crosscast.report import document
 from crosscast.report.document import Drawing, as_drawing, save_figure
+from crosscast.report.fields import factor, percent
 from crosscast.report.figures import new_figure, plain_text, time_axis
-from crosscast.report.numbers import factor, percent
 from crosscast.report.page import ApplicationDetails, Subject, page_of, write_report
 from crosscast.report.time import evaluation_report
 from crosscast.studies.johnston2018 import reproduce

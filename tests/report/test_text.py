@@ -23,8 +23,9 @@ from crosscast.measure.processes import Answer
 from crosscast.measure.sensors import SensorAvailability
 from crosscast.prediction.relative.nichols2024 import PublishedMean
 from crosscast.profile import METRICS, Profile
-from crosscast.report.devices import devices_report, measurement_report
+from crosscast.report.devices import devices_report
 from crosscast.report.document import Drawing, Figure, Heading, Report, Table, Text
+from crosscast.report.measured import measurement_report
 from crosscast.report.profile_summary import summary_of
 from crosscast.report.profiles import profiles_report
 from crosscast.report.relative import evaluation_report, forecasts_report, held_out_errors, training_report

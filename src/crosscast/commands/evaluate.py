@@ -20,8 +20,7 @@ from crosscast.evaluation.relative.question import held_out_work
 from crosscast.prediction.configuration.bailey2014 import PublishedPredictor
 from crosscast.prediction.store import check_folder
 from crosscast.prediction.time.training_times import read_training
-from crosscast.report import configuration, configuration_evaluation, corun_evaluation, relative, time, tuning
-from crosscast.report.corun import corun_training_report
+from crosscast.report import configuration_evaluation, corun, relative, tuning
 from crosscast.report.document import Report
 from crosscast.report.page import PAGES
 from crosscast.studies import (
@@ -37,13 +36,6 @@ from crosscast.tuning.space_files import read_space
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_TRAINED: Mapping[str, Callable[..., Report]] = {
-    "time": time.training_report,
-    "relative": relative.training_report,
-    "configuration": configuration.training_report,
-    "corun": corun_training_report,
-}
 
 
 def train(options: TrainTime | TrainRelative | TrainConfiguration | TrainCorun) -> None:
@@ -62,7 +54,7 @@ def train(options: TrainTime | TrainRelative | TrainConfiguration | TrainCorun) 
     more = []
     if isinstance(predictor, PublishedPredictor):
         more.append((predictor.fitted.clusters.note, predictor.fitted.tree.text()))
-    show(options.output, card.to_dict, lambda: _TRAINED[options.question](card, options.out, *more))
+    show(options.output, card.to_dict, lambda: PAGES[options.question].training(card, options.out, *more))
 
 
 def _noted(options: object) -> dict[str, Any]:
@@ -85,7 +77,7 @@ def evaluate(
     with fitting(options.run) as keywords:
         data = data_named(options.dataset, options.question)
         evaluation = api.evaluate(data, options.question, **given(options), **_noted(options), **keywords)
-    _, report, figures = PAGES[options.question]
+    _, report, figures, _ = PAGES[options.question]
     if isinstance(options, cli.EvaluateConfiguration):
         report = partial(configuration_evaluation.evaluation_report, programs=options.output.html is not None)
     show(options.output, evaluation.to_dict, lambda: report(evaluation), lambda: figures(evaluation))
@@ -162,7 +154,7 @@ _STUDIES: Mapping[str, _Study] = {
     "moolchandani2022": (
         moolchandani2022.reproduce,
         moolchandani2022_report.study_report,
-        lambda study: corun_evaluation.evaluation_figures(study.evaluation),
+        lambda study: corun.evaluation_figures(study.evaluation),
     ),
 }
 """Function, report and figures of each study."""
