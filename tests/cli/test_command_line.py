@@ -276,19 +276,39 @@ def test_a_cache_of_the_users_that_cannot_be_is_told(tmp_path: Path, monkeypatch
 VECADD = Path(__file__).parents[2] / "examples/vecadd.toml"
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("form", one_in(2, [[], ["--json"]]))
-def test_a_reader_that_has_seen_enough_is_no_error_and_a_full_disk_one_sentence(form: list[str]) -> None:
+def ran_into_nothing(*words: object) -> list[tuple[int, str]]:
+    """Exit code and last error where the reader of the output is gone, and where the disk is full."""
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
     reading, writing = os.pipe()
     os.close(reading)
     full = os.open("/dev/full", os.O_WRONLY)
-    words = [sys.executable, "-m", "crosscast", "characterize", str(VECADD), *form]
-    ran = [Popen(words, stdout=each, stderr=subprocess.PIPE, text=True) for each in (writing, full)]
+    command = [sys.executable, "-m", "crosscast", *map(str, words)]
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
+    ran = [
+        Popen(command, stdout=each, stderr=subprocess.PIPE, text=True, env=buffered)
+        for each in (writing, full)
+    ]
     for each in (writing, full):
         os.close(each)
-    told = "crosscast: cannot write what was found (No space left on device)\n"
-    errors = [each.communicate(timeout=60)[1] for each in ran]
-    assert [(each.returncode, error) for each, error in zip(ran, errors, strict=True)] == [(0, ""), (1, told)]
+    errors = [each.communicate(timeout=60)[1].rpartition("crosscast: ")[2] for each in ran]
+    return [(each.returncode, error) for each, error in zip(ran, errors, strict=True)]
+
+
+DISK_IS_FULL = (1, "cannot write what was found (No space left on device)\n")
+
+
+@pytest.mark.parametrize("form", one_in(2, [[], ["--json"]]))
+def test_a_reader_that_has_seen_enough_is_no_error_and_a_full_disk_one_sentence(form: list[str]) -> None:
+    assert ran_into_nothing("characterize", VECADD, *form) == [(0, ""), DISK_IS_FULL]
+
+
+def test_an_error_after_output_that_nobody_reads_is_one_sentence(tmp_path: Path) -> None:
+    runs = tmp_path / "runs.csv"
+    runs.write_text("device,cluster,cores,scheduling,time_s,power_w\npi3,,4,,12,5\nxeon,,1,,3,40\n")
+    (code, error), of_full_disk = ran_into_nothing("choose", "configuration", runs, "--power-cap", "1,2")
+    assert code == 2 and error.endswith("found 2 W, so nothing is chosen\n")
+    assert of_full_disk == DISK_IS_FULL
 
 
 @pytest.mark.parametrize("words", ["characterize", "predict", "dataset describe"])
