@@ -19,8 +19,7 @@ from crosscast.errors import InputError
 from crosscast.evaluation.relative.question import held_out_work
 from crosscast.prediction.configuration.bailey2014 import PublishedPredictor
 from crosscast.prediction.store import check_folder
-from crosscast.prediction.time.training_times import read_training
-from crosscast.report import configuration_evaluation, corun, relative, tuning
+from crosscast.report import configuration_evaluation, corun, relative
 from crosscast.report.document import Report
 from crosscast.report.page import PAGES
 from crosscast.studies import (
@@ -31,8 +30,6 @@ from crosscast.studies import (
     moolchandani2022_report,
     nichols2024,
 )
-from crosscast.tuning.evaluation import evaluate_tuning
-from crosscast.tuning.space_files import read_space
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,31 +78,6 @@ def evaluate(
     if isinstance(options, cli.EvaluateConfiguration):
         report = partial(configuration_evaluation.evaluation_report, programs=options.output.html is not None)
     show(options.output, evaluation.to_dict, lambda: report(evaluation), lambda: figures(evaluation))
-
-
-def tune(options: cli.EvaluateTune) -> None:
-    """Run ``crosscast evaluate tune``."""
-    spaces = list(map(read_space, options.space))
-    tables = None if options.training is None else read_training(options.training)
-    with output.TaskStatus("variants") as status:
-        evaluation = evaluate_tuning(
-            dataset_named(options.dataset),
-            spaces,
-            training=tables,
-            model=options.model,
-            devices=options.devices,
-            profiles=options.profiles,
-            strategies=options.strategies or (),
-            progress=status,
-            begin=status.begin,
-            tell=tell,
-        )
-    show(
-        options.output,
-        evaluation.to_dict,
-        lambda: tuning.evaluation_report(evaluation),
-        lambda: tuning.evaluation_figures(evaluation),
-    )
 
 
 def jobs(options: cli.EvaluateJobs) -> None:

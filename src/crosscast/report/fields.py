@@ -91,8 +91,8 @@ def factor(ratio: float | None) -> str:
 def slowdown(value: float) -> str:
     """Write a slowdown of jobs, which may be very large.
 
-    >>> slowdown(1.234), slowdown(12345.6)
-    ('1.23', '12,346')
+    >>> slowdown(1.234), slowdown(99.5), slowdown(12345.6)
+    ('1.23', '99.50', '12,346')
     """
     return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
 
