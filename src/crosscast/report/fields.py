@@ -37,10 +37,10 @@ MARK = "*"
 def percent(share: float | None, digits: int = 0) -> str:
     """Write a share as a percentage.
 
-    >>> percent(0.394), percent(0.6912, 1), percent(None), percent(1e6)
-    ('39 %', '69.1 %', '—', '> 9,999 %')
+    >>> percent(0.394), percent(0.6912, 1), percent(None), percent(math.nan), percent(1e6)
+    ('39 %', '69.1 %', '—', '—', '> 9,999 %')
     """
-    if share is None:
+    if share is None or math.isnan(share):
         return NONE
     return f"{100 * share:,.{digits}f} %" if share < 100 else "> 9,999 %"
 
