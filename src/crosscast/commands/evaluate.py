@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crosscast import api
@@ -11,10 +12,10 @@ from crosscast.cli import evaluate as cli
 from crosscast.cli.evaluate import TrainConfiguration, TrainCorun, TrainRelative, TrainTime
 from crosscast.cluster.job_types import JobShape, held_out_jobs, write_job_types
 from crosscast.commands import output
-from crosscast.commands.files import data_named
 from crosscast.commands.output import check_file, fitting, given, show, tell, warn
 from crosscast.data.dataset import Dataset, dataset_named
 from crosscast.data.merge import without_applications
+from crosscast.data.times import LaunchTables, has_launch_times, read_launch_tables
 from crosscast.errors import InputError
 from crosscast.evaluation.relative.question import held_out_work
 from crosscast.prediction.configuration.bailey2014 import PublishedPredictor
@@ -41,7 +42,7 @@ def train(options: TrainTime | TrainRelative | TrainConfiguration | TrainCorun) 
     output.check_writable("--out", options.out)
     left_out = options.without or []
     with fitting(options.run) as keywords:
-        data = data_named(options.dataset, options.question)
+        data = _data_named(options.dataset, options.question)
         training = (
             without_applications(data, left_out) if isinstance(data, Dataset) else data.without(left_out)
         )
@@ -52,6 +53,13 @@ def train(options: TrainTime | TrainRelative | TrainConfiguration | TrainCorun) 
     if isinstance(predictor, PublishedPredictor):
         more.append((predictor.fitted.clusters.note, predictor.fitted.tree.text()))
     show(options.output, card.to_dict, lambda: PAGES[options.question].training(card, options.out, *more))
+
+
+def _data_named(folder: Path, question: str) -> Dataset | LaunchTables:
+    """Read the training data of a question: a dataset, or tables of times with their launches."""
+    if question == "time" and has_launch_times(folder):
+        return read_launch_tables(folder)
+    return dataset_named(folder)
 
 
 def _noted(options: object) -> dict[str, Any]:
@@ -72,7 +80,7 @@ def evaluate(
             f"--probes: with {options.folds} all other devices are measured; leave the option out"
         )
     with fitting(options.run) as keywords:
-        data = data_named(options.dataset, options.question)
+        data = _data_named(options.dataset, options.question)
         evaluation = api.evaluate(data, options.question, **given(options), **_noted(options), **keywords)
     _, report, figures, _ = PAGES[options.question]
     if isinstance(options, cli.EvaluateConfiguration):
