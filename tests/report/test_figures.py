@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import crosscast
-from crosscast.cluster.experiment import Setup, run_experiment
+from crosscast.cluster.experiment import Setup, experiment_facts, run_experiment
 from crosscast.cluster.jobs import Jobs, Machine
 from crosscast.cluster.placements import Workload
 from crosscast.cluster.resources import Steps, queue_length
@@ -34,6 +34,7 @@ from crosscast.report.figures import (
 )
 from crosscast.report.prediction import roofline_figures, verdicts_report
 from crosscast.report.profiles import Axis, write_kiviat
+from crosscast.report.schedule import experiment_report
 from crosscast.report.schedule_figures import gantt, placement_figure, queue_figure
 from crosscast.report.tuning import ranking_figures
 from crosscast.studies import bailey2014, johnston2018, johnston2018_report
@@ -249,7 +250,7 @@ def test_a_very_long_queue_keeps_its_extremes_and_very_different_ones_are_both_s
     assert figure.axes[0].get_yscale() == "symlog"
 
 
-def test_placements_have_bars_with_intervals_and_the_least_makespan() -> None:
+def test_placements_have_bars_and_rows_with_intervals_and_the_least_makespan() -> None:
     run_s = np.array([[8.0, 2.0], [3.0, 6.0]])
     jobs = Jobs(np.arange(1, 3), np.zeros(2), np.ones(2, dtype=np.int64), run_s, run_s)
     machines = (Machine("a", 3), Machine("b", 2, has_gpu=True))
@@ -264,6 +265,10 @@ def test_placements_have_bars_with_intervals_and_the_least_makespan() -> None:
     assert least.get_xdata()[0] == found.least_makespan_s.value
     assert tuple(interval.get_xdata()) == found.results[1].makespan_s.interval
     assert "95 % over 2 seeds" in figure.get_suptitle()
+    table = experiment_report(found, experiment_facts(found, "made up", types, {})).to_text()
+    for mean in (each.makespan_s for each in found.results):
+        assert mean.interval is not None
+        assert f" ± {100 * (mean.interval[1] / mean.value - 1):.1f} %" in table
 
 
 BODIES = {"scale": "2.5f * a[i]", "copy": "a[i]", "square": "a[i] * a[i]"}
