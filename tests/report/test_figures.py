@@ -25,10 +25,12 @@ from crosscast.report import schedule_figures as timeline
 from crosscast.report.document import heading_of, save_figures
 from crosscast.report.figures import (
     WIDE,
+    ScoredModel,
     label_beside,
     logarithmic_axis,
     new_figure,
     one_figure,
+    scores_figure,
     spread_axis,
     unit_axis,
 )
@@ -87,6 +89,15 @@ def test_an_axis_with_a_unit_has_more_than_one_label() -> None:
         ((2e9, 3e11), "10 GB/s, 100 GB/s"),
     ):
         assert ", ".join(labels_of(drawn(np.array(ends), scale))) == labels
+
+
+def test_a_score_far_beyond_the_others_is_written_at_the_end_of_the_axis() -> None:
+    values = {"a": 0.1, "b": 0.2, "c": 9.0, "none": None}
+    rows = [ScoredModel(name, False, {"mape": value}, {}) for name, value in values.items()]
+    (axes,) = scores_figure(rows, {"mape": "error, %"}).axes
+    assert [float(line.get_xdata()[0]) for line in axes.lines] == [10.0, 20.0]
+    assert [text.get_text() for text in axes.texts] == ["900 →"]
+    assert axes.get_xlim()[1] == 50.0
 
 
 def test_a_kiviat_figure_has_its_scale(tmp_path: Path, make_profile: Callable[..., Profile]) -> None:
