@@ -63,7 +63,7 @@ unit-touched: $(STAMP)
 
 # Tests of the hooks on a real Slurm; it installs nothing, and says what to install. CROSSCAST_JOBS=1000 for a long one.
 test-slurm: $(STAMP)
-	$(BIN)/pytest -m system tests/service/test_slurm_submission.py tests/service/test_slurm_caps.py tests/service/test_slurm_executor.py
+	$(BIN)/pytest -m system tests/service/test_slurm_submission.py tests/service/test_slurm_nodes.py
 
 # The datasets that come with the package; run these on a machine with nothing else to do.
 data: $(STAMP)

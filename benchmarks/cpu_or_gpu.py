@@ -30,8 +30,7 @@ from crosscast.evaluation.loop import Fold, folds_by_group
 from crosscast.evaluation.resampling import Confidence, Grouped, Scored, confidences
 from crosscast.profile import METRICS
 from crosscast.report.document import Heading, Part, Report, Table
-from crosscast.report.fields import score_table, scores_of
-from crosscast.report.numbers import MARK, named, percent
+from crosscast.report.fields import MARK, named, percent, score_table, scores_of
 
 COUNTERS = ("comp", "rational", "mem", "localmem", "coalesced", "atomic", "transfer", "wgsize")
 """Counters of a row of the source."""

@@ -28,7 +28,7 @@ from crosscast.devices.launch_work import amounts_of
 from crosscast.devices.roofline import verdict_of
 from crosscast.forecasting import forecast_application
 from crosscast.prediction.named_models import load_model
-from crosscast.report.numbers import percent
+from crosscast.report.fields import percent
 from crosscast.tracing.summary import Trace, replayed, summary_of
 from crosscast.units import format_seconds
 

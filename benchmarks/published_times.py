@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.table import text_table
 from crosscast import predict
-from crosscast.report.numbers import percent
+from crosscast.report.fields import percent
 
 Argument = Mapping[str, object]
 """An argument as a launch file has it."""

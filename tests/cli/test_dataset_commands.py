@@ -54,15 +54,11 @@ def test_profiles_of_the_published_tool_and_of_characterize_become_datasets(
 
 def test_each_importer_says_its_licence_its_origin_and_the_files_that_it_wants(capsys: Output) -> None:
     sources = Command.of("dataset sources")
-    found = {each["name"]: each for each in sources.answer(capsys)}
+    found, text = {each["name"]: each for each in sources.answer(capsys)}, sources.text(capsys)
     assert list(found) == list(IMPORTERS)
-    text = sources.text(capsys)
-    for name, each in found.items():
+    for each in found.values():
         assert all(each[fact] in text for fact in ("about", "licence", "origin"))
         assert all(" or ".join(file["names"]) in text for file in each["files"])
-        if name not in ("aiwc", "crosscast", "tuning"):
-            assert each["files"] and "github.com/" in each["origin"]
-    assert found["gavel_pairs"]["files"][0]["names"] == ["gavel_standalone.csv"]
     needed = [file["required"] for file in found["aiwc2018"]["files"]]
     assert needed == [True, True, False]
 

@@ -77,8 +77,7 @@ def test_people_get_a_summary(capsys: Output) -> None:
     text = Command.of("measure").text(capsys, "crc", "--size", "tiny", *QUICK)
     first = devices()[0]
     assert text.startswith(f"crc on {first.id} ({first.name})\nkernel ")
-    for words in ("\ncrc32_slice8 ", "energy", "less than 2 s"):
-        assert words in text
+    assert "\ncrc32_slice8 " in text
 
 
 def test_devices_are_listed_and_people_see_why_sensors_do_not_work(capsys: Output) -> None:

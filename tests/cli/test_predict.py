@@ -115,15 +115,14 @@ def test_loops_that_drivers_unroll_are_named() -> None:
 
 
 def test_an_application_is_all_its_kernels(capsys: Output) -> None:
-    found = answer(capsys, "bundled", "--application", "kmeans", "--devices", "gtx1080,knl")
-    names = [f"kmeans {size}" for size in ("medium", "small", "tiny")]
-    assert [each["application"] for each in found["applications"]] == names
-    for whole in found["applications"]:
-        kernels = [each for each in found["kernels"] if whole["application"] == f"kmeans {each['size']}"]
-        for place, device in enumerate(whole["devices"]):
-            times = [each["devices"][place]["time_s"] * each["invocations"] for each in kernels]
-            assert device["time_s"] == pytest.approx(sum(times))
-            assert device["low_s"] < device["time_s"] < device["high_s"]
+    found = answer(capsys, "bundled", "--application", "kmeans", "--devices", "gtx1080")
+    sums: dict[str, float] = {}
+    for each in found["kernels"]:
+        name, time_s = f"kmeans {each['size']}", each["invocations"] * each["devices"][0]["time_s"]
+        sums[name] = sums.get(name, 0.0) + time_s
+    whole = {each["application"]: each["devices"][0]["time_s"] for each in found["applications"]}
+    assert list(whole) == ["kmeans medium", "kmeans small", "kmeans tiny"]
+    assert whole == pytest.approx(sums)
 
 
 def test_devices_to_measure_on_are_named(capsys: Output, model: str, file: Path) -> None:
@@ -259,17 +258,13 @@ VECADD = WORDS.split()
 explain, predict = Command.of("explain"), Command.of("predict")
 
 
-def test_the_verdict_comes_before_tables_and_the_page_has_a_roofline(capsys: Output, tmp_path: Path) -> None:
+def test_a_page_has_a_roofline_of_kernels_that_compute_with_reals(capsys: Output, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     page = tmp_path / "page.html"
-    lines = explain.text(capsys, *VECADD, "--devices", "gtx1080", "--html", page).splitlines()
-    assert lines[0] == "What bounds these kernels"
-    assert lines[2].startswith("vecadd on gtx1080 is bound by memory: 12.6 MB at 320 GB/s take about 39.3 µs")
-    assert lines[3] == "It does 0.083 flop for each byte that has to be moved; gtx1080 balances at 28."
-    assert "How long each limit alone takes" in lines[6]
+    text = explain.text(capsys, *VECADD, "--devices", "gtx1080", "--html", page)
+    assert "\n\nvecadd on gtx1080 is bound by memory: 12.6 MB at 320 GB/s take about 39.3 µs" in text
     assert "Roofline: what each device can at most do" in page.read_text()
-    text = explain.text(capsys, EXAMPLES / "histogram.toml", "--html", page)
-    assert "It does no floating-point operations." in text
+    explain.text(capsys, EXAMPLES / "histogram.toml", "--html", page)
     assert "Roofline" not in page.read_text()
 
 

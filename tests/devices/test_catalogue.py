@@ -43,6 +43,7 @@ from crosscast.devices.catalogue import (
 )
 from crosscast.devices.sheets import sheets_of, streams
 from crosscast.errors import InputError
+from crosscast.report.fields import probability
 from support.commands import Command, Output
 from support.refusals import refusal, refusals
 
@@ -198,10 +199,14 @@ def test_two_devices_are_compared_number_by_number_and_kernel_by_kernel(capsys: 
     assert f"v100-pcie is faster at {sum(ratio > 1 for ratio in ratios)}" in text
     assert "\nboost clock " in text
     # The speed of each is over that of the other: what is best is not "faster by 0.8".
-    for best, ratio in (("v100-pcie", ratios[0]), ("t4", 1 / ratios[-1])):
+    first, last = found["kernels"][0], found["kernels"][-1]
+    for best, ratio, chance in (
+        ("v100-pcie", first["ratio"], first["probability"]),
+        ("t4", 1 / last["ratio"], 1 - last["probability"]),
+    ):
         table = text.partition(f"Where {best} is best")[2].splitlines()
         assert re.search(rf"speed of {best} +chance$", table[1])
-        assert re.search(rf" {ratio:.2f}× +(more than )?\d+ %$", table[2])
+        assert re.search(rf" {ratio:.2f}× +{probability(chance)}$", table[2])
     assert "expected two devices, found t4 twice" in DEVICES_COMMAND.refusal(capsys, "compare", "t4", "T4")
 
 

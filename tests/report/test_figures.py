@@ -12,28 +12,31 @@ import pytest
 
 import crosscast
 from crosscast.cluster import Jobs, Machine
-from crosscast.cluster.experiment import Setup, run_experiment
+from crosscast.cluster.experiment import Setup, experiment_facts, run_experiment
 from crosscast.cluster.placements import Workload
 from crosscast.cluster.resources import Steps, queue_length
 from crosscast.devices.roofline import Verdicts
 from crosscast.evaluation.relative.evaluation import evaluate_relative
 from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.prediction.relative.nichols2024 import PublishedMean
-from crosscast.profile import METRICS, Profile
-from crosscast.report import configuration_evaluation, corun_evaluation, relative, time
+from crosscast.profile import Profile
+from crosscast.report import configuration_evaluation, corun, relative, time
 from crosscast.report import schedule_figures as timeline
 from crosscast.report.document import heading_of, save_figures
 from crosscast.report.figures import (
     WIDE,
+    ScoredModel,
     label_beside,
     logarithmic_axis,
     new_figure,
     one_figure,
+    scores_figure,
     spread_axis,
     unit_axis,
 )
 from crosscast.report.prediction import roofline_figures, verdicts_report
-from crosscast.report.profiles import AXES, Axis, write_kiviat
+from crosscast.report.profiles import Axis, write_kiviat
+from crosscast.report.schedule import experiment_report
 from crosscast.report.schedule_figures import gantt, placement_figure, queue_figure
 from crosscast.report.tuning import ranking_figures
 from crosscast.studies import bailey2014, johnston2018, johnston2018_report
@@ -46,6 +49,8 @@ from support.mixes import studied
 from support.models import MeanModel, random_grid
 from support.refusals import refusal
 from support.vectors import made_vectors
+
+GOLDEN = Path(__file__).with_name("golden")
 
 
 def drawn(values: np.ndarray[Any, Any], scale: Callable[..., None]) -> Any:
@@ -74,9 +79,6 @@ def test_very_different_values_have_a_logarithmic_axis_and_others_labels_between
     assert {each.get_text() for each in axes.get_xticklabels(minor=True)} <= {""}
 
 
-ProfileMaker = Callable[..., Profile]
-
-
 def test_an_axis_with_a_unit_has_more_than_one_label() -> None:
     def scale(axes: Any, *_: object) -> None:
         axes.set_xscale("log")
@@ -89,7 +91,16 @@ def test_an_axis_with_a_unit_has_more_than_one_label() -> None:
         assert ", ".join(labels_of(drawn(np.array(ends), scale))) == labels
 
 
-def test_a_kiviat_figure_is_written_with_its_scale(tmp_path: Path, make_profile: ProfileMaker) -> None:
+def test_a_score_far_beyond_the_others_is_written_at_the_end_of_the_axis() -> None:
+    values = {"a": 0.1, "b": 0.2, "c": 9.0, "none": None}
+    rows = [ScoredModel(name, False, {"mape": value}, {}) for name, value in values.items()]
+    (axes,) = scores_figure(rows, {"mape": "error, %"}).axes
+    assert [float(line.get_xdata()[0]) for line in axes.lines] == [10.0, 20.0]
+    assert [text.get_text() for text in axes.texts] == ["900 →"]
+    assert axes.get_xlim()[1] == 50.0
+
+
+def test_a_kiviat_figure_has_its_scale(tmp_path: Path, make_profile: Callable[..., Profile]) -> None:
     import matplotlib
 
     path = tmp_path / "k.svg"
@@ -98,27 +109,20 @@ def test_a_kiviat_figure_is_written_with_its_scale(tmp_path: Path, make_profile:
     assert list(tmp_path.iterdir()) == [path]
     text = path.read_text(encoding="utf-8")
     assert "0 – 30" in text and "Each spoke runs from its least value" in text
-    categories = {metric.name: metric.category for metric in METRICS}
-    assert [axis.category for axis in AXES] == [categories[axis.metric] for axis in AXES]
     assert ".png, .svg, .pdf, found 'k.bmp'" in refusal(write_kiviat, [], tmp_path / "k.bmp")
 
 
 def test_a_value_has_its_position_on_its_scale_or_at_an_end() -> None:
-    linear = Axis("opcode", "opcodes", "compute", 10, 30)
-    logarithmic = Axis("unique_read_write_ratio", "read/write ratio", "memory", 1e-3, 1e3, True)
+    linear = Axis("opcode", "opcodes", 10, 30)
+    logarithmic = Axis("unique_read_write_ratio", "read/write ratio", 1e-3, 1e3, True)
     assert [linear.position(value) for value in (20, 99, 0, None)] == [0.5, 1, 0, None]
     assert [logarithmic.position(value) for value in (1, 1e9, 0)] == [pytest.approx(0.5), 1, 0]
 
 
-Drawn = Mapping[str, Any]
-
 OF_LARGE_STUDIES = ("machines", "johnston2018")
-
 GENERIC = "methods curve repeats"
-
-
 MODELS = [MeanModel(), MeanModel("worse", shift=5.0)]
-CASES: Mapping[str, tuple[Callable[[], Drawn], str]] = {
+CASES: Mapping[str, tuple[Callable[[], Mapping[str, Any]], str]] = {
     "time": (
         lambda: time.evaluation_figures(
             evaluate_time(random_grid(), MODELS, "leave-application-out", probes=(2,))
@@ -133,7 +137,7 @@ CASES: Mapping[str, tuple[Callable[[], Drawn], str]] = {
     ),
     "configuration": (lambda: configuration_evaluation.evaluation_figures(chosen_study()), GENERIC),
     "corun": (
-        lambda: corun_evaluation.evaluation_figures(studied().evaluation),
+        lambda: corun.evaluation_figures(studied().evaluation),
         "left-out-time left-out-slowdown left-out-power",
     ),
     "machines": (
@@ -257,7 +261,7 @@ def test_a_very_long_queue_keeps_its_extremes_and_very_different_ones_are_both_s
     assert figure.axes[0].get_yscale() == "symlog"
 
 
-def test_placements_have_bars_with_intervals_and_the_least_makespan() -> None:
+def test_placements_have_bars_and_rows_with_intervals_and_the_least_makespan() -> None:
     run_s = np.array([[8.0, 2.0], [3.0, 6.0]])
     jobs = Jobs(np.arange(1, 3), np.zeros(2), np.ones(2, dtype=np.int64), run_s, run_s)
     machines = (Machine("a", 3), Machine("b", 2, has_gpu=True))
@@ -272,6 +276,10 @@ def test_placements_have_bars_with_intervals_and_the_least_makespan() -> None:
     assert least.get_xdata()[0] == found.least_makespan_s.value
     assert tuple(interval.get_xdata()) == found.results[1].makespan_s.interval
     assert "95 % over 2 seeds" in figure.get_suptitle()
+    table = experiment_report(found, experiment_facts(found, "made up", types, {})).to_text()
+    for mean in (each.makespan_s for each in found.results):
+        assert mean.interval is not None
+        assert f" ± {100 * (mean.interval[1] / mean.value - 1):.1f} %" in table
 
 
 BODIES = {"scale": "2.5f * a[i]", "copy": "a[i]", "square": "a[i] * a[i]"}
@@ -298,20 +306,12 @@ def test_verdicts_of_several_kernels_and_of_one_are_as_they_were(file: Path) -> 
     """Sentences stand under their own kernel, tables of all under none; one verdict comes first."""
     found = crosscast.explain(file, devices=["gtx1080", "rtx4090"])
     several, one = (verdicts_report(Verdicts(found.verdicts[:count])).to_text() for count in (6, 1))
-    assert_printed(f"{several}\n{one}", Path(__file__).with_name("golden") / "verdicts.txt")
+    assert_printed(f"{several}\n{one}", GOLDEN / "verdicts.txt")
 
 
-def test_forecasts_of_several_kernels_have_a_table_and_a_heading_each(capsys: Output, file: Path) -> None:
-    lines = Command.of("predict").text(capsys, file, "--devices", "gtx1080,titanx").splitlines()
-    assert lines[0] == "In short"
-    labels = [f"{file.stem} {name}" for name in KERNELS]
-    assert [" ".join(line.split()[:2]) for line in lines[2:5]] == labels
-    for name, label in zip(KERNELS, labels, strict=True):
-        heading = lines.index(label)
-        assert lines[heading + 1].startswith(f"{name} on ")
-        assert lines[lines.index(f"Times of {label}") - 1] == ""
-        assert heading < lines.index(f"Times of {label}")
-    assert f"{file.stem}: all {len(KERNELS)} kernels, {len(KERNELS)} launches" in lines
+def test_forecasts_of_several_kernels_are_as_they_were(capsys: Output, file: Path) -> None:
+    text = Command.of("predict").text(capsys, file, "--devices", "gtx1080,titanx")
+    assert_printed(text, GOLDEN / "forecasts.txt")
 
 
 def test_every_kernel_is_drawn_or_said_not_to_be(file: Path) -> None:

@@ -22,8 +22,8 @@ from crosscast.evaluation.time.scores import TimeEvaluation
 from crosscast.prediction.time.forecast import Model
 from crosscast.report import document
 from crosscast.report.document import Drawing, as_drawing, save_figure
+from crosscast.report.fields import factor, percent
 from crosscast.report.figures import new_figure, plain_text, time_axis
-from crosscast.report.numbers import factor, percent
 from crosscast.report.page import ApplicationDetails, Subject, page_of, write_report
 from crosscast.report.time import evaluation_report
 from crosscast.studies.johnston2018 import reproduce
@@ -144,13 +144,15 @@ def test_names_that_are_code_are_text_and_only_the_script_of_the_page_may_run(ho
         ElementTree.fromstring(base64.b64decode((image["src"] or "").partition(",")[2]))
 
 
-def details_of(subject: Subject) -> ApplicationDetails:
+@pytest.fixture(scope="module")
+def details(subject: Subject) -> ApplicationDetails:
     assert subject.details is not None
     return subject.details
 
 
-def test_every_point_of_the_application_is_there_with_its_forecast(subject: Subject, text: str) -> None:
-    details = details_of(subject)
+def test_every_point_of_the_application_is_there_with_its_forecast(
+    details: ApplicationDetails, text: str
+) -> None:
     rows = cells(text, f"All measurement points of {details.application}")[1:]
     points = [each for each in details.points if each.application == details.application]
     points.sort(key=lambda each: (each.kernel, size_order(each.size)))
@@ -163,18 +165,20 @@ def test_every_point_of_the_application_is_there_with_its_forecast(subject: Subj
         assert cell[8] == ("—" if np.isnan(point.slowdown) else factor(point.slowdown))
 
 
-def test_the_application_in_the_middle_or_another_one_that_is_there_is_looked_at(subject: Subject) -> None:
-    details = details_of(subject)
+def test_the_application_in_the_middle_or_another_one_that_is_there_is_looked_at(
+    details: ApplicationDetails,
+) -> None:
     errors = {name: each.median_ape for name, each in details.result.applications.items()}
     assert sorted(errors, key=lambda name: errors[name] or 0.0)[1] == details.application
-    assert details_of(subject_of(made_dataset(), application="lud")).application == "lud"
     told = refusal(subject_of, made_dataset(), application="gem")
     assert told == "application: expected one of bfs, crc, fft, lud, found 'gem'"
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_the_first_lines_and_the_limits_say_how_sure_it_is(subject: Subject, text: str) -> None:
-    median = percent(details_of(subject).result.scores.median_ape)
+def test_the_first_lines_and_the_limits_say_how_sure_it_is(
+    subject: Subject, details: ApplicationDetails, text: str
+) -> None:
+    median = percent(details.result.scores.median_ape)
     assert subject.headline.startswith(f"Half of the predicted times are within {median} of the measured")
     assert all(words in text for words in (subject.headline, "4 applications are few.", "device-mean"))
     assert "selection bias" not in text
@@ -193,18 +197,15 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_one_device_is_no_choice_and_many_are_folded() -> None:
     text = page_of(subject_of(made_dataset(devices=("cpu",)))).to_html()
-    parsed(text)
     assert "The recommended device" not in text
     assert "All measurement points of" in text
     devices, kernels = [f"device-{n}" for n in range(9)], [f"kernel{n:02}" for n in range(22)]
     many = made_dataset(("a", "b"), kernels=kernels, devices=devices, sizes=("tiny",))
-    text = page_of(subject_of(many)).to_html()
-    parsed(text)
-    assert '<details open="open">' not in text
+    assert '<details open="open">' not in page_of(subject_of(many)).to_html()
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_cells_that_were_not_measured_are_left_out() -> None:
+def test_cells_that_were_not_measured_are_left_out_of_the_application_that_was_asked_for() -> None:
     subject = subject_of(made_dataset(without=[("first", "gpu")]), application="bfs")
     rows = cells(page_of(subject).to_html(), "All measurement points of bfs")[1:]
     assert len(rows) == 6
@@ -224,13 +225,13 @@ def test_a_page_is_of_any_question() -> None:
     assert "cells" not in subject.to_dict()
 
 
-def test_json_has_what_the_page_shows(subject: Subject) -> None:
+def test_json_has_what_the_page_shows(subject: Subject, details: ApplicationDetails) -> None:
     found = json.loads(json.dumps(subject.to_dict(), allow_nan=False))
     assert (found["title"], found["model"]) == ("Predicted kernel times: made up", "shifted")
     assert found["contents"]["applications"] == ["bfs", "crc", "fft", "lud"]
     assert [each["device"] for each in found["contents"]["devices"]] == ["cpu", "gpu"]
     assert len(found["cells"]) == 32
-    assert found["evaluation"]["results"][1]["median_ape"] == details_of(subject).result.scores.median_ape
+    assert found["evaluation"]["results"][1]["median_ape"] == details.result.scores.median_ape
     first, second = found["cells"][:2]
     assert first["low_s"] <= first["predicted_s"] <= first["high_s"]
     taken = first if first["recommended"] else second

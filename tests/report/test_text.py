@@ -1,7 +1,6 @@
 """Reports as text and pages: devices, measurements, profiles, and evaluations of relative performance."""
 
 import io
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +22,9 @@ from crosscast.measure.processes import Answer
 from crosscast.measure.sensors import SensorAvailability
 from crosscast.prediction.relative.nichols2024 import PublishedMean
 from crosscast.profile import METRICS, Profile
-from crosscast.report.devices import devices_report, measurement_report
+from crosscast.report.devices import devices_report
 from crosscast.report.document import Drawing, Figure, Heading, Report, Table, Text
+from crosscast.report.measured import measurement_report
 from crosscast.report.profile_summary import summary_of
 from crosscast.report.profiles import profiles_report
 from crosscast.report.relative import evaluation_report, forecasts_report, held_out_errors, training_report
@@ -143,15 +143,6 @@ def answer(repeat: int = 0, energy_j: float | None = None, note: str = "", **ses
     return msgspec.convert(said, Answer)
 
 
-def test_the_object_holds_everything_and_is_json() -> None:
-    found = Measurement.of("pocl:0", "a CPU", [answer(0, energy_j=7.0), answer(1, energy_j=8.0)])
-    shown = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert (shown["transfer_median_s"], shown["host_median_s"]) == (5e-4, 2e-2)
-    assert len(shown["records"]) == 40
-    assert [row["energy_j"] for row in shown["energy"]] == [7.0, 8.0]
-    assert [session["repeat"] for session in shown["sessions"]] == [0, 1]
-
-
 def test_times_a_run_transfers_energy_doubts_and_notes_are_as_they_were() -> None:
     answers = [answer(energy_j=7.0), answer(1, 8.0, "the sensor went away", loop_s=0.5)]
     report = measurement_report(Measurement.of("pocl:0", "a CPU", answers))
@@ -260,27 +251,11 @@ def test_only_the_published_split_is_called_a_leak_and_that_of_machines_counts_k
         assert {name for name, words in told.items() if words in text} == {split} & told.keys()
 
 
-def shown(count: int, relative_to: str | None = None) -> list[str]:
-    model = trained()
-    forecast = model.predict(made_vectors().observations.rows(np.arange(count)), relative_to=relative_to)
-    return [line.rstrip() for line in forecasts_report([forecast], model.card).to_text().splitlines()]
-
-
-def test_devices_are_in_the_order_of_their_times() -> None:
-    lines = shown(1, "cpu")
-    order = trained().predict(made_vectors().observations.rows(np.array([0]))).in_order(0)
-    assert tuple(line.split()[0] for line in lines[2:5]) == order
-    own = next(line for line in lines[2:5] if line.startswith("cpu"))
-    assert own.split()[1:4] == ["1", "itself", "1.00×"]
-    assert f"Recommended: {order[0]}, the fastest with a probability of" in lines[6]
-
-
-def test_of_many_runs_each_has_a_line() -> None:
-    assert sum(line.startswith("Recommended: ") for line in shown(12)) == 12
-    lines = shown(13)
-    assert not any(line.startswith("Recommended: ") for line in lines)
-    assert sum(line.startswith("app0") for line in lines) == 13
-    assert lines[0].split()[:4] == ["run", "counted", "on", "recommended"]
+def test_the_devices_of_a_run_and_a_line_each_of_many_runs_are_as_they_were() -> None:
+    model, runs = trained(), made_vectors().observations
+    few, many = (model.predict(runs.rows(np.arange(count)), relative_to="cpu") for count in (2, 13))
+    text = "\n".join(forecasts_report([each], model.card).to_text() for each in (few, many))
+    assert_printed(text, GOLDEN / "relative-forecasts.txt")
 
 
 def test_a_device_that_is_more_often_the_fastest_than_the_first_is_named() -> None:

@@ -1,8 +1,10 @@
 """The service answers what the commands print, and refuses what is wrong with a code and a sentence.
 
-So it does without a token, and beyond limits on the size, time and number of requests.
+So it does without a token, and beyond limits on the size, time and number of requests. Models that are
+replaced are read again; what cannot be read leaves the earlier one.
 """
 
+import asyncio
 import csv
 import json
 import threading
@@ -17,17 +19,23 @@ from hypothesis import strategies as st
 pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
 
+import uvicorn
+
 from crosscast.cli import main
 from crosscast.data.corun import write_profile
 from crosscast.errors import EnvironmentFault
+from crosscast.forecasting import read_profiles
+from crosscast.prediction.store import CARD
 from crosscast.service import app as app_module
+from crosscast.service import server
 from crosscast.service.app import Limits, application
 from crosscast.service.models import Served
 from crosscast.service.questions import Endpoint
 from support.corun_models import constant, made_jobs
+from support.csv_tables import write_csv
 from support.examples import examples
 from support.models import chooser_card, kept_chooser
-from support.refusals import refusals
+from support.refusals import refusal, refusals
 from support.service import OVER_TCP, InProcess
 from support.surfaces import made_surfaces
 
@@ -282,3 +290,112 @@ def test_an_error_of_ours_does_not_show_its_text(served: Served, monkeypatch: py
     found = InProcess(application(served, lambda: ())).ask("/v1/predict", ASKED)
     assert found.code == 500
     assert "secret" not in found.error
+
+
+@pytest.fixture
+def mixes(tmp_path: Path) -> Path:
+    constant(tmp_path / "mixes", 1.25)
+    return tmp_path / "mixes"
+
+
+def test_a_new_model_takes_the_place_of_the_old_and_nothing_happens_while_nothing_changes(
+    mixes: Path,
+) -> None:
+    for job, name in zip(made_jobs(2), "ab", strict=True):
+        path = mixes.with_name(f"{name}.json")
+        write_profile(replace(job, application=name, time_s=2.0), {"device": "cpu", "type": "cpu"}, path)
+    served = Served([str(mixes)], [str(mixes.with_name("a.json")), str(mixes.with_name("b.json"))])
+    state, service = served.state, InProcess(application(served, lambda: ()))
+    asked = {"jobs": [each["name"] for each in service.ask("/v1/profiles").json["isolated_runs"]]}
+    assert not served.refresh()
+    assert served.state is state
+    for slowdown in (1.25, 1.5):
+        constant(mixes, slowdown)
+        served.refresh()
+        answer = service.ask("/v1/colocate", asked).json
+        assert answer["shared"][0]["jobs"][0]["slowdown"]["value"] == slowdown
+    # Requests that have begun keep what they began with.
+    assert state.models["mixes"].trained.predictor.means[0, 0] == 1.25
+
+
+@pytest.mark.parametrize("damage", ["card", "arrays", "gone", "question"])
+def test_a_broken_model_leaves_the_old_one_and_health_says_why(mixes: Path, damage: str) -> None:
+    served = Served([str(mixes)], [])
+    service = InProcess(application(served, lambda: ()))
+    if damage == "card":
+        (mixes / CARD).write_text("{")
+    elif damage == "arrays":
+        next(mixes.glob("arrays-*.npz")).write_bytes(b"PK")
+        (mixes / CARD).touch()
+    else:
+        (mixes / CARD).unlink()
+    if damage == "question":
+        kept_chooser(mixes)
+    assert served.refresh()
+    assert served.state.models["mixes"].trained.predictor.means[0, 0] == 1.25
+    health = service.ask("/health")
+    assert health.code == 200
+    assert health.json["models"] == {"mixes": "an earlier one"}
+    assert "mixes" in health.json["refused"]["mixes"]
+    assert str(mixes.parent) not in health.body.decode()
+    assert 'crosscast_model_refused{model="mixes"} 1.0' in service.ask("/metrics").body.decode()
+    # It is not tried again before it changes again.
+    assert not served.refresh()
+    for path in mixes.iterdir():
+        path.unlink()
+    constant(mixes, 1.75)
+    assert served.refresh()
+    assert served.state.models["mixes"].trained.predictor.means[0, 0] == 1.75
+    assert service.ask("/health").json["refused"] == {}
+
+
+def test_profiles_that_cannot_be_read_again_leave_the_old_ones(tmp_path: Path) -> None:
+    profiles, _ = read_profiles(Path("bundled"))
+    path = tmp_path / "profiles.csv"
+    write_csv([each for each in profiles if (each.application, each.size) == ("crc", "tiny")], path)
+    served = Served(["opencl-15-devices"], [str(path)])
+    assert list(served.state.catalogue.profiles) == ["crc/tiny"]
+    path.write_text("nonsense")
+    served.refresh(everything=True)
+    assert list(served.state.catalogue.profiles) == ["crc/tiny"]
+    refused = InProcess(application(served, lambda: ())).ask("/health").json["refused"]["profiles"]
+    assert "profiles.csv" in refused
+    assert str(tmp_path) not in refused
+
+
+def test_what_cannot_be_served_is_said_at_the_start(mixes: Path, tmp_path: Path) -> None:
+    constant(tmp_path / "other" / "mixes", 1.25)
+    own, runs = str(mixes), tmp_path / "runs.csv"
+    for models, samples, said in (
+        ([], [], "expected at least one, found none"),
+        ([own, str(tmp_path / "other" / "mixes")], [], "two mixes"),
+        ([str(tmp_path / "none")], [], "none"),
+        (["opencl-15-devices-relative"], [], "expected a model of times, configurations or co-runs"),
+        ([own], [str(tmp_path / "none.csv")], "none.csv: cannot read the samples (no such file)"),
+        ([own], [str(runs)], "--samples: expected a model that chooses configurations among"),
+    ):
+        runs.touch()
+        assert said in refusal(Served, models, [], samples)
+
+
+def test_an_error_that_nobody_expects_is_logged_and_files_are_read_again(
+    mixes: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    read_again = asyncio.Event()
+
+    def refresh(_: bool) -> None:
+        if not caplog.records:
+            raise ZeroDivisionError("odd numbers")
+        loop.call_soon_threadsafe(read_again.set)
+
+    async def watched() -> None:
+        with server._Server(uvicorn.Config("none"), one, None).capture_signals():
+            await asyncio.wait_for(read_again.wait(), 20)
+
+    one = Served([str(mixes)], [])
+    monkeypatch.setattr(one, "refresh", refresh)
+    monkeypatch.setattr(server, "_LOOKS_S", 0.01)
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        runner.run(watched())
+    assert "odd numbers" in caplog.text

@@ -167,7 +167,7 @@ def test_wrong_options_are_named(tmp_path: Path, place: Path, capsys: Output) ->
             (("--bind", busy, "--token-file", tokens), "cannot listen at"),
         ):
             assert said in SERVE.refusal(capsys, *words)
-    for bind in ("127.0.0.1", "8750", ":8750", "127.0.0.1:x", "127.0.0.1:99999"):
+    for bind in ("127.0.0.1", "8750", ":8750", "127.0.0.1:²", "127.0.0.1:99999"):
         said = SERVE.refusal(capsys, "--bind", bind, "--token-file", tokens)
         assert "--bind: expected HOST:PORT" in said
     assert place.read_text() == "mine"

@@ -100,7 +100,7 @@ def test_measurements_condition_forecasts_and_are_in_the_journal(ranking: Rankin
     for row, seconds in result.measured.items():
         assert np.exp(result.log_time[row, 0]) == pytest.approx(seconds)
     columns: Any = result.columns()
-    (table,) = (part for part in ranking_report(result, len(result)).parts if isinstance(part, Table))
+    (table,) = (part for part in ranking_report(result).parts if isinstance(part, Table))
     shown = [dict(zip(table.headings, row, strict=True)) for row in table.rows]
     # The table has the order of the rows in JSON, and no forecast of what is known.
     for number, each in enumerate(shown):

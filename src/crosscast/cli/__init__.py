@@ -346,6 +346,12 @@ def _drop_output() -> None:
 
 
 def _fail(message: str, code: int) -> int:
-    sys.stdout.flush()
+    """Print an error after what was printed before, also where nobody reads that any more."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _drop_output()
+        if _is_full(error):
+            message, code = f"cannot write what was found ({error.strerror})", 1
     print(f"crosscast: {message}", file=sys.stderr)
     return code

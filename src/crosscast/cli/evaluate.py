@@ -212,7 +212,7 @@ class EvaluateCorun:
     output: options.FigureOutput = options.FIGURES
 
 
-@command("evaluate.tune", evaluate_app)
+@command("tune.evaluate", evaluate_app, "tune")
 class EvaluateTune:
     """Evaluate which variants of kernels are chosen, where each variant was measured (docs/tuning.md).
 

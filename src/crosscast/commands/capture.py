@@ -11,8 +11,8 @@ from crosscast.commands.output import check_file, fitting, print_json, say, show
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import CrosscastError, InputError
 from crosscast.forecasting import ApplicationForecast, forecast_application
-from crosscast.report.capture import application_report, capture_figures, headline, to_dict
 from crosscast.report.document import require_matplotlib
+from crosscast.report.measured import application_report, capture_figures, headline, to_dict
 from crosscast.report.page import write_report
 from crosscast.tracing.program import TraceRecording, layer_library, run, runnable
 from crosscast.tracing.summary import Trace, summary_of, write_timeline

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -95,9 +96,13 @@ def _caps(text: str) -> list[float]:
     caps = []
     for word in dict.fromkeys(map(str.strip, text.split(","))):
         try:
-            caps.append(float(word))
+            cap = float(word)
         except ValueError:
-            raise InputError.of(where="--power-cap", expected="watts such as 150", found=repr(word)) from None
+            cap = math.inf
+        # Without a cap, the option is left out.
+        if cap == math.inf:
+            raise InputError.of(where="--power-cap", expected="watts such as 150", found=repr(word))
+        caps.append(cap)
     return caps
 
 

@@ -28,7 +28,7 @@ from crosscast.measure.opencl import OpenCLDevice, devices, find
 from crosscast.measure.subjects import LaunchFile, SuiteProblem, expect_installed, identity, load
 from crosscast.prediction import store
 from crosscast.prediction.named_models import named_models
-from crosscast.report.corun import CoRunProfile, corun_profile_report
+from crosscast.report.measured import CoRunProfile, corun_profile_report
 from crosscast.suite.application import TYPICAL, names, selected, working_set
 from crosscast.units import format_seconds
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crosscast import api
@@ -11,17 +12,15 @@ from crosscast.cli import evaluate as cli
 from crosscast.cli.evaluate import TrainConfiguration, TrainCorun, TrainRelative, TrainTime
 from crosscast.cluster.job_types import JobShape, held_out_jobs, write_job_types
 from crosscast.commands import output
-from crosscast.commands.files import data_named
 from crosscast.commands.output import check_file, fitting, given, show, tell, warn
 from crosscast.data.dataset import Dataset, dataset_named
 from crosscast.data.merge import without_applications
+from crosscast.data.times import LaunchTables, has_launch_times, read_launch_tables
 from crosscast.errors import InputError
 from crosscast.evaluation.relative.question import held_out_work
 from crosscast.prediction.configuration.bailey2014 import PublishedPredictor
 from crosscast.prediction.store import check_folder
-from crosscast.prediction.time.training_times import read_training
-from crosscast.report import configuration, configuration_evaluation, corun_evaluation, relative, time, tuning
-from crosscast.report.corun import corun_training_report
+from crosscast.report import configuration_evaluation, corun, relative
 from crosscast.report.document import Report
 from crosscast.report.page import PAGES
 from crosscast.studies import (
@@ -32,18 +31,9 @@ from crosscast.studies import (
     moolchandani2022_report,
     nichols2024,
 )
-from crosscast.tuning.evaluation import evaluate_tuning
-from crosscast.tuning.space_files import read_space
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_TRAINED: Mapping[str, Callable[..., Report]] = {
-    "time": time.training_report,
-    "relative": relative.training_report,
-    "configuration": configuration.training_report,
-    "corun": corun_training_report,
-}
 
 
 def train(options: TrainTime | TrainRelative | TrainConfiguration | TrainCorun) -> None:
@@ -52,7 +42,7 @@ def train(options: TrainTime | TrainRelative | TrainConfiguration | TrainCorun) 
     output.check_writable("--out", options.out)
     left_out = options.without or []
     with fitting(options.run) as keywords:
-        data = data_named(options.dataset, options.question)
+        data = _data_named(options.dataset, options.question)
         training = (
             without_applications(data, left_out) if isinstance(data, Dataset) else data.without(left_out)
         )
@@ -62,7 +52,14 @@ def train(options: TrainTime | TrainRelative | TrainConfiguration | TrainCorun) 
     more = []
     if isinstance(predictor, PublishedPredictor):
         more.append((predictor.fitted.clusters.note, predictor.fitted.tree.text()))
-    show(options.output, card.to_dict, lambda: _TRAINED[options.question](card, options.out, *more))
+    show(options.output, card.to_dict, lambda: PAGES[options.question].training(card, options.out, *more))
+
+
+def _data_named(folder: Path, question: str) -> Dataset | LaunchTables:
+    """Read the training data of a question: a dataset, or tables of times with their launches."""
+    if question == "time" and has_launch_times(folder):
+        return read_launch_tables(folder)
+    return dataset_named(folder)
 
 
 def _noted(options: object) -> dict[str, Any]:
@@ -83,37 +80,12 @@ def evaluate(
             f"--probes: with {options.folds} all other devices are measured; leave the option out"
         )
     with fitting(options.run) as keywords:
-        data = data_named(options.dataset, options.question)
+        data = _data_named(options.dataset, options.question)
         evaluation = api.evaluate(data, options.question, **given(options), **_noted(options), **keywords)
-    _, report, figures = PAGES[options.question]
+    _, report, figures, _ = PAGES[options.question]
     if isinstance(options, cli.EvaluateConfiguration):
         report = partial(configuration_evaluation.evaluation_report, programs=options.output.html is not None)
     show(options.output, evaluation.to_dict, lambda: report(evaluation), lambda: figures(evaluation))
-
-
-def tune(options: cli.EvaluateTune) -> None:
-    """Run ``crosscast evaluate tune``."""
-    spaces = list(map(read_space, options.space))
-    tables = None if options.training is None else read_training(options.training)
-    with output.TaskStatus("variants") as status:
-        evaluation = evaluate_tuning(
-            dataset_named(options.dataset),
-            spaces,
-            training=tables,
-            model=options.model,
-            devices=options.devices,
-            profiles=options.profiles,
-            strategies=options.strategies or (),
-            progress=status,
-            begin=status.begin,
-            tell=tell,
-        )
-    show(
-        options.output,
-        evaluation.to_dict,
-        lambda: tuning.evaluation_report(evaluation),
-        lambda: tuning.evaluation_figures(evaluation),
-    )
 
 
 def jobs(options: cli.EvaluateJobs) -> None:
@@ -162,7 +134,7 @@ _STUDIES: Mapping[str, _Study] = {
     "moolchandani2022": (
         moolchandani2022.reproduce,
         moolchandani2022_report.study_report,
-        lambda study: corun_evaluation.evaluation_figures(study.evaluation),
+        lambda study: corun.evaluation_figures(study.evaluation),
     ),
 }
 """Function, report and figures of each study."""

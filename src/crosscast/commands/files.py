@@ -1,11 +1,10 @@
-"""Reading of profiles and datasets for commands, with launches characterized on the fly."""
+"""Reading of profiles for commands, with launches characterized on the fly."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from crosscast import forecasting
 from crosscast.characterization.embedding.files import has_embedded
@@ -16,10 +15,6 @@ from crosscast.forecasting import Recorded
 from crosscast.kernel import CUDA_SUFFIXES, LAUNCH_FILES, Launch
 from crosscast.prediction.trained import format_names
 from crosscast.profile import Profile
-
-if TYPE_CHECKING:
-    from crosscast.data.dataset import Dataset
-    from crosscast.data.times import LaunchTables
 
 _MOST_NAMED = 20
 
@@ -98,13 +93,3 @@ def mask_of(option: str, name: str | None, names: Sequence[str]) -> list[bool]:
         expected = f"one of {format_names(known, _MOST_NAMED)}"
         raise InputError.of(where=option, expected=expected, found=repr(name))
     return [name in (None, other) for other in names]
-
-
-def data_named(folder: Path, question: str) -> Dataset | LaunchTables:
-    """Read the training data of a question: a dataset, or tables of times with their launches."""
-    # Imported here, as stored profiles need no tables.
-    from crosscast.data import dataset, times
-
-    if question == "time" and times.has_launch_times(folder):
-        return times.read_launch_tables(folder)
-    return dataset.dataset_named(folder)

@@ -34,8 +34,9 @@ from crosscast.measure.stressors import host_run
 from crosscast.measure.subjects import characterized, expect_installed
 from crosscast.prediction.named_models import models_home
 from crosscast.prediction.time.forecast import TimeForecast
-from crosscast.report.devices import measurement_report, microbenchmark_figures, microbenchmarks_report
+from crosscast.report.devices import microbenchmark_figures, microbenchmarks_report
 from crosscast.report.document import Report
+from crosscast.report.measured import measurement_report
 from crosscast.report.prediction import calibration_report
 from crosscast.suite.application import selected
 from crosscast.units import format_bytes, format_bytes_per_second, format_seconds

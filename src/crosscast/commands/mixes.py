@@ -50,9 +50,7 @@ def corun(options: PredictCorun) -> None:
 
     trained, (forecast, suggestion) = first_fit(models, predicted, tell)
     warn_of([forecast])
-    answer = {**forecast.to_dict(), "model": model_facts(trained.card)}
-    if suggestion is not None:
-        answer["suggested_probes"] = suggestion.to_dict()
+    answer = _answer(forecast.to_dict(), trained, suggestion)
     if card is not None:
         answer["translation"] = {"from": card.source, "to": card.target, "line": card.to_dict()["line"]}
     show(
@@ -60,6 +58,13 @@ def corun(options: PredictCorun) -> None:
         lambda: answer,
         lambda: corun_forecast_report(forecast, trained.card, card, suggestion),
     )
+
+
+def _answer(
+    content: dict[str, object], trained: TrainedCoRunModel, suggestion: SuggestedMixes | None
+) -> dict[str, object]:
+    suggested = {} if suggestion is None else {"suggested_probes": suggestion.to_dict()}
+    return {**content, "model": model_facts(trained.card), **suggested}
 
 
 def _with_probes(
@@ -117,9 +122,7 @@ def colocate(options: ColocateJobs) -> None:
 
     trained, (plan, suggestion) = first_fit(models, planned, tell)
     warn_of(plan.shared)
-    answer = {**plan.to_dict(list(map(str, files))), "model": model_facts(trained.card)}
-    if suggestion is not None:
-        answer["suggested_probes"] = suggestion.to_dict()
+    answer = _answer(plan.to_dict(list(map(str, files))), trained, suggestion)
     names = _numbered([isolated_run.name for isolated_run in isolated_runs])
     show(options.output, lambda: answer, lambda: colocation_report(plan, names, trained.card, suggestion))
 

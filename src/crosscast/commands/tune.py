@@ -1,4 +1,4 @@
-"""``crosscast tune``: the best variants of a kernel on devices, by forecasts and measurements."""
+"""``crosscast tune``, the best variants of a kernel on devices, and ``evaluate tune``, how good they are."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crosscast.cli.evaluate import EvaluateTune
 from crosscast.cli.options import share_in
 from crosscast.cli.predict import Tune
 from crosscast.commands.output import TaskStatus, check_writable, show, tell, warn
+from crosscast.data.dataset import dataset_named
 from crosscast.data.files import atomic_file, make_folder
 from crosscast.devices.device_files import read_device
 from crosscast.errors import InputError
-from crosscast.report.tuning import ranking_figures, ranking_report
+from crosscast.prediction.time.training_times import read_training
+from crosscast.report.tuning import evaluation_figures, evaluation_report, ranking_figures, ranking_report
 from crosscast.results import rows_of
+from crosscast.tuning.evaluation import evaluate_tuning
 from crosscast.tuning.ranking import Ranking
-from crosscast.tuning.space_files import t1_of, t4_of
+from crosscast.tuning.space_files import read_space, t1_of, t4_of
 from crosscast.tuning.tune import tune as ranked
 
 if TYPE_CHECKING:
@@ -53,6 +57,31 @@ def tune(options: Tune) -> None:
         lambda: answer_of(ranking),
         lambda: ranking_report(ranking),
         lambda: ranking_figures(ranking),
+    )
+
+
+def evaluate(options: EvaluateTune) -> None:
+    """Run ``crosscast evaluate tune``."""
+    spaces = list(map(read_space, options.space))
+    tables = None if options.training is None else read_training(options.training)
+    with TaskStatus("variants") as status:
+        evaluation = evaluate_tuning(
+            dataset_named(options.dataset),
+            spaces,
+            training=tables,
+            model=options.model,
+            devices=options.devices,
+            profiles=options.profiles,
+            strategies=options.strategies or (),
+            progress=status,
+            begin=status.begin,
+            tell=tell,
+        )
+    show(
+        options.output,
+        evaluation.to_dict,
+        lambda: evaluation_report(evaluation),
+        lambda: evaluation_figures(evaluation),
     )
 
 

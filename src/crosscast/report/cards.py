@@ -12,8 +12,16 @@ import msgspec
 from crosscast.prediction.named_models import NamedModel
 from crosscast.prediction.trained import Card, format_names, level_of, results_of
 from crosscast.report.document import Heading, Part, Report, Table, Text, Write
-from crosscast.report.fields import Score, score_table, table_of
-from crosscast.report.numbers import error_percent, level_percent, named, percent, plural
+from crosscast.report.fields import (
+    Score,
+    error_percent,
+    level_percent,
+    named,
+    percent,
+    plural,
+    score_table,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from crosscast.comparison import Comparison

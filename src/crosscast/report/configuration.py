@@ -23,16 +23,15 @@ from crosscast.prediction.configuration.choice import Choice, Option
 from crosscast.prediction.trained import count_in, number_in
 from crosscast.report import figures as draw
 from crosscast.report.cards import HeldOutScores, held_out_sentence
-from crosscast.report.document import Heading, Part, Ranges, Report, Table, Text
-from crosscast.report.fields import table_of
-from crosscast.report.numbers import (
-    NONE,
+from crosscast.report.document import NONE, Heading, Part, Ranges, Report, Table, Text
+from crosscast.report.fields import (
     level_percent,
     percent,
     plural,
     setting_heading,
     setting_text,
     shown_settings,
+    table_of,
     three_digits,
     times,
 )

@@ -19,8 +19,17 @@ from crosscast.evaluation.configuration.scores import REPEATS, ChoiceResult
 from crosscast.prediction.trained import format_names
 from crosscast.report import figures as draw
 from crosscast.report.document import Heading, Part, Report, Table
-from crosscast.report.fields import Column, bootstrap_sentence, explained, score_table, scores_of, table_of
-from crosscast.report.numbers import named, plural, share
+from crosscast.report.fields import (
+    Column,
+    bootstrap_sentence,
+    explained,
+    named,
+    plural,
+    score_table,
+    scores_of,
+    share,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,13 +1,14 @@
-"""Reports on co-running: trained models, predictions, profiles, translated times and plans."""
+"""Reports on co-running: evaluations, trained models, predictions, translated times and plans."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosscast.data.corun import IsolatedRun
+import msgspec
+import numpy as np
+
 from crosscast.data.fields import decode
 from crosscast.decide.colocation import ColocationPlan
 from crosscast.prediction.corun import Estimate, MixForecast
@@ -17,21 +18,24 @@ from crosscast.prediction.corun.translation import LOGARITHMIC, TranslationCard,
 from crosscast.prediction.trained import count_in, format_names, level_of
 from crosscast.report.cards import HeldOutScores, held_out_scores, held_out_sentence
 from crosscast.report.document import Heading, Part, Ranges, Report, Table
-from crosscast.report.fields import table_of
-from crosscast.report.numbers import (
+from crosscast.report.fields import (
     error_percent,
     factor,
     level_percent,
     named,
     percent,
     plural,
+    table_of,
     three_digits,
     times,
 )
+from crosscast.report.figures import groups_figure
 from crosscast.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from crosscast.measure.corun.profile import StressorCalibration
+    from matplotlib.figure import Figure
+
+    from crosscast.evaluation.corun.evaluation import CoRunEvaluation, CoRunResult
 
 _MOST_NAMED = 8
 _SHOWN = ("slowdown", "time", "power", "fits")
@@ -55,7 +59,7 @@ def error_table(results: Sequence[HeldOutScores]) -> Table:
     return table_of(results, columns, formats={"MAPE": error_percent})
 
 
-def corun_training_report(card: CoRunCard, folder: Path) -> Report:
+def training_report(card: CoRunCard, folder: Path) -> Report:
     """Describe a model's training data and its errors."""
     results = [row for row in held_out_scores(card) if row.quantity in _SHOWN]
     return Report(
@@ -193,100 +197,6 @@ def _gain(time: Estimate, serial: float) -> str:
     return gain if is_certain else f"{gain}, but the interval includes no change"
 
 
-_MIX = {
-    "mix_sse": "vectors",
-    "mix_alu": "integers",
-    "mix_mem": "memory",
-    "mix_fp": "reals",
-    "mix_stack": "stack",
-    "mix_string": "copies",
-    "mix_shift": "shifts and multiplications",
-    "mix_control": "control",
-}
-_MISSES = {
-    "llc_miss": "last-level cache",
-    "l1_miss": "first-level cache",
-    "dtlb_miss": "TLB",
-    "branch_miss": "branch predictor",
-}
-
-
-@dataclass(frozen=True)
-class CoRunProfile:
-    """A profile of an isolated run, and how it was made."""
-
-    isolated_run: IsolatedRun  # The isolated run
-    device: str  # Id of the device
-    device_name: str  # Its name
-    calibration: StressorCalibration  # Calibration of the stressors on the device
-    notes: Sequence[str]  # Problems that did not stop the run, as sentences
-    file: Path  # File of the profile
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the object that ``--json`` prints."""
-        isolated_run = self.isolated_run
-        return {
-            "application": isolated_run.application,
-            "size": isolated_run.size,
-            "device": {"id": self.device, "key": isolated_run.device, "name": self.device_name},
-            "runs": isolated_run.runs,
-            "time_s": isolated_run.time_s,
-            "power_w": isolated_run.power_w,
-            "memory_bytes": isolated_run.memory_bytes,
-            "features": dict(isolated_run.features),
-            "microbenchmarks": self.calibration.to_dict(),
-            "notes": list(self.notes),
-            "file": str(self.file),
-        }
-
-
-def corun_profile_report(profile: CoRunProfile) -> Report:
-    """Describe an isolated run, with a table of runs beside each stressor."""
-    features = profile.isolated_run.features
-    columns: dict[str, Callable[[str], object]] = {
-        "beside": lambda level: level,
-        "slowdown": lambda level: features.get(f"slowdown_{level}"),
-        "slowdown of the other": lambda level: features.get(f"inflicted_{level}"),
-        "fairness": lambda level: features.get(f"fairness_{level}"),
-        "power": lambda level: features.get(f"power_{level}_w"),
-    }
-    return Report(
-        [
-            Heading(f"{profile.isolated_run.name} on {profile.device} ({profile.device_name})", 1),
-            *_lines(profile.isolated_run),
-            table_of(
-                [level.name for level in profile.calibration.levels],
-                columns,
-                caption="beside each stressor",
-                formats={**dict.fromkeys(columns, "{:.3f}".format), "power": "{:.4g} W".format},
-            ),
-            profile.calibration.sentence,
-            *(f"warning: {doubt}" for doubt in (*profile.calibration.doubts, *profile.notes)),
-        ]
-    )
-
-
-def _lines(isolated_run: IsolatedRun) -> list[str]:
-    features = isolated_run.features
-    watts, memory = isolated_run.power_w, isolated_run.memory_bytes
-    mix = [f"{title} {level_percent(features[name])}" for name, title in _MIX.items() if features.get(name)]
-    counted = [
-        f"misses of the {title} {level_percent(features[name])}"
-        for name, title in _MISSES.items()
-        if name in features
-    ]
-    if "ipc" in features:
-        counted.insert(0, f"{features['ipc']:.3g} instructions a cycle")
-    return [
-        f"a job of {plural(isolated_run.runs, 'run')}: {format_seconds(isolated_run.time_s or 0.0)} alone",
-        "power: no sensor (crosscast devices says why)" if watts is None else f"power {watts:.4g} W",
-        *([] if memory is None else [f"memory {format_bytes(memory)}"]),
-        *([f"cores used {percent(features['utilisation'])}"] if "utilisation" in features else []),
-        f"instructions: {', '.join(mix) or 'not characterized'}",
-        f"CPU counters: {', '.join(counted) or 'none that work here (crosscast devices says why)'}",
-    ]
-
-
 def line_errors(card: TranslationCard) -> list[TranslationScore]:
     """Read the errors of all forms of lines, each application left out in turn."""
     scores = card.training.get("scores")
@@ -417,3 +327,119 @@ def _interval(gain: Estimate) -> str:
 
 def _seconds(value: float) -> str:
     return format_seconds(value) if value >= 0 else f"−{format_seconds(-value)}"
+
+
+_ORDER = ("slowdown", "speed", "time", "power", "fits")
+_HELD_OUT = {
+    "leave-benchmark-out": "Each application was left out in turn, with all mixes that it is in; all "
+    "co-runners of these were predicted by models fitted to the other mixes.",
+    "leave-mix-out": "Mixes were left out in folds, those of the same applications at the same sizes "
+    "together: the applications are known from other mixes.",
+    "random-80-20": "As published, a fifth of the mixes was left out at random: the applications are known "
+    "from other mixes. See leave-benchmark-out for applications that are new.",
+}
+
+
+def evaluation_report(evaluation: CoRunEvaluation) -> Report:
+    """Make the tables of an evaluation, and the legend."""
+    return Report([*tables_of(evaluation), "", *legend_of(evaluation)])
+
+
+def tables_of(evaluation: CoRunEvaluation) -> list[Part]:
+    """Make the heading and the tables of an evaluation."""
+    results = sorted(evaluation.results, key=_sort_key)
+    has_sizes = len({result.mix_size for result in results if result.mix_size is not None}) > 1
+    shown = [result for result in results if (result.mix_size is None or has_sizes)]
+    return [
+        Heading(_subject(evaluation), 1),
+        "",
+        error_table([msgspec.convert(result.to_dict(), HeldOutScores) for result in shown]),
+        *(_by_group(best) for best, _ in _best(evaluation)),
+    ]
+
+
+def legend_of(evaluation: CoRunEvaluation) -> list[str]:
+    """Explain the columns."""
+    return [
+        _HELD_OUT[evaluation.split],
+        "MAPE: mean of the absolute error over what was measured. Slowdown: time of a job while the "
+        "whole mix runs over its time alone; speed is its inverse. Time: from the common start of a job "
+        "of each to the end of the last.",
+        f"Coverage: share of measured values within their {percent(evaluation.level)} intervals; worst: of "
+        "what was left out, the one with the least. AUC: of the probability that a mix fits.",
+        "Exact definitions: docs/evaluation.md.",
+    ]
+
+
+def _subject(evaluation: CoRunEvaluation) -> str:
+    co_runs = evaluation.co_runs
+    sizes = sorted({len(mix.members) for mix in co_runs.mixes})
+    first = co_runs.mixes[0]
+    shared = "" if first.configuration == "{}" else f" {first.configuration}"
+    return (
+        f"{co_runs.label}: {plural(len(co_runs.mixes), 'mix', 'mixes')} of {' and '.join(map(str, sizes))} "
+        f"of {plural(len(co_runs.applications), 'application')} on {first.device}{shared}; "
+        f"{evaluation.split}; seed {evaluation.seed}"
+    )
+
+
+def _sort_key(result: CoRunResult) -> tuple[int, int, bool, int, float]:
+    return (
+        _ORDER.index(result.quantity),
+        -1 if result.mix_size is None else result.mix_size,
+        result.baseline,
+        result.probes,
+        result.mape if result.mape is not None else -(result.auc or 0.0),
+    )
+
+
+def _best(evaluation: CoRunEvaluation) -> Iterator[tuple[CoRunResult, CoRunResult | None]]:
+    """The best model of each quantity with errors by held-out group, and the best baseline beside it."""
+    for quantity in ("slowdown", "time", "power"):
+        of_quantity = (
+            result
+            for result in evaluation.results
+            if result.quantity == quantity and result.mix_size is None and result.by_group
+        )
+        results = sorted(of_quantity, key=lambda result: np.inf if result.mape is None else result.mape)
+        best = next((result for result in results if not result.baseline), None)
+        if best is not None:
+            rivals = (result for result in results if result.baseline and result.probes == best.probes)
+            yield best, next(rivals, None)
+
+
+def _by_group(best: CoRunResult) -> Table:
+    """Make the table of a model's errors by held-out group."""
+    coverage, known = best.coverage_by_group or {}, f", {best.probes} known mixes" if best.probes else ""
+    return table_of(
+        (best.by_group or {}).items(),
+        {
+            "left out": lambda each: each[0],
+            "MAPE": lambda each: each[1],
+            "coverage": lambda each: coverage.get(each[0]),
+        },
+        caption=f"{best.quantity}, {best.model}{known}, by what was left out",
+        formats={"MAPE": error_percent, "coverage": percent},
+    )
+
+
+def evaluation_figures(evaluation: CoRunEvaluation) -> dict[str, Figure]:
+    """Draw a figure of the errors by held-out group for each quantity."""
+    title = f"{Path(evaluation.co_runs.label).name}, {evaluation.co_runs.mixes[0].device}"
+    figures = {}
+    for best, rival in _best(evaluation):
+        of_best, of_rival = (
+            {name: 100 * error for name, error in ((result and result.by_group) or {}).items()}
+            for result in (best, rival)
+        )
+        if len(of_best) > 1:
+            figures[f"left-out-{best.quantity}"] = groups_figure(
+                best.model,
+                dict(sorted(of_best.items(), key=lambda item: (-item[1], item[0]))),
+                None if rival is None else (rival.model, of_rival),
+                f"{title}: {best.quantity}, {evaluation.split}",
+                label="MAPE where it is left out, %",
+                write="{:.3g}".format,
+                line=None if best.mape is None else ("its mean", 100 * best.mape),
+            )
+    return figures

@@ -14,9 +14,8 @@ from crosscast.data.description import (
     Failure,
     RecordWarning,
 )
-from crosscast.report.document import Heading, Part, Report, Table
-from crosscast.report.fields import table_of, writer_of
-from crosscast.report.numbers import NONE, plural, setting_range
+from crosscast.report.document import NONE, Heading, Part, Report, Table
+from crosscast.report.fields import plural, setting_range, table_of, writer_of
 from crosscast.units import format_count
 
 

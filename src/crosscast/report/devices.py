@@ -1,4 +1,4 @@
-"""Reports on devices: lists, data sheets, measurements, microbenchmarks, and comparisons of two devices."""
+"""Reports on devices: lists, data sheets, microbenchmarks, and comparisons of two devices."""
 
 from __future__ import annotations
 
@@ -12,19 +12,15 @@ from crosscast.devices.architectures import KnownDevice
 from crosscast.devices.device_files import QUANTITIES, MeasuredValue, measured_devices
 from crosscast.prediction.trained import format_names
 from crosscast.report.document import Heading, Part, Report, Table, Text
-from crosscast.report.fields import UNITS, Column, table_of
+from crosscast.report.fields import UNITS, Column, factor, percent, probability, table_of
 from crosscast.report.figures import looks, one_figure, points, style_axes, titled, unit_axis
-from crosscast.report.numbers import factor, level_percent, percent, probability
-from crosscast.results import rows_of
 from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from crosscast.comparison.devices import DeviceComparison, KernelTimes
-    from crosscast.forecasting import BesideMeasured
     from crosscast.measure.inventory import Entry
-    from crosscast.measure.measurement import Measurement
     from crosscast.measure.microbenchmarks.bench import Microbenchmarks, Value
 
 _UNITS = {column.name: column.unit for column in DEVICES.columns} | {
@@ -304,53 +300,4 @@ def _reasons(entries: Sequence[Entry]) -> list[str]:
     return [
         *(f"{', '.join(ids)}: {reason}" for reason, ids in sensors.items()),
         *(f"CPU counters {', '.join(names)}: {reason}" for reason, names in counters.items()),
-    ]
-
-
-def measurement_report(measurement: Measurement, beside: BesideMeasured | None = None) -> Report:
-    """Make the summary of each kernel, then forecasts, transfers, energy and warnings."""
-    processes = len(measurement.sessions)
-    application = measurement.sessions[0]["application"]
-    columns = {name: name for name in ("kernel", "runs", "invocations")}
-    columns |= {"median": "median_s", "mean": "mean_s", "least": "min_s", "most": "max_s", "spread": "spread"}
-    table = table_of(measurement.kernels, columns)
-    return Report(
-        [
-            Heading(f"{application} on {measurement.device} ({measurement.device_name})", 1),
-            table,
-            *([] if beside is None else [_beside(beside)]),
-            *_lines(measurement),
-            "Times are per invocation, by the device's timer, over the runs of "
-            f"{f'{processes} processes' if processes > 1 else 'one process'}; spread is sd/mean.",
-        ]
-    )
-
-
-def _beside(beside: BesideMeasured) -> Table:
-    return table_of(
-        rows_of(beside.columns()),
-        {
-            "kernel": "kernel",
-            "measured": "measured_s",
-            "forecast": "forecast_s",
-            f"{level_percent(beside.level)} interval": ("low_s", "high_s"),
-            "forecast/measured": "forecast_over_measured",
-            "inside": lambda row: "yes" if row["inside"] else "no",
-        },
-        caption="forecast beside measurement",
-    )
-
-
-def _lines(measurement: Measurement) -> list[str]:
-    copies, host = map(format_seconds, (measurement.transfer_median_s, measurement.host_median_s))
-    lacks_sensor = not measurement.energy and measurement.sensor != "none"
-    return [
-        f"copies {copies} a run; whole run on the host {host} (medians)",
-        *(
-            f"energy {row['energy_j'] / row['runs']:.4g} J a run ({row['sensor']} {row['domain']}, "
-            f"{row['samples']} samples in {format_seconds(row['duration_s'])})"
-            for row in measurement.energy
-        ),
-        *(["energy: no sensor (crosscast devices says why)"] if lacks_sensor else []),
-        *(f"warning: {warning}" for warning in measurement.warnings),
     ]

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 from crosscast.arrays import AnyArray
 from crosscast.data.files import atomic_file, make_folder
 from crosscast.errors import InputError, importing
-from crosscast.report.numbers import NONE, number_in
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -31,6 +30,10 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure as PlotFigure
     from numpy.typing import ArrayLike
+
+
+NONE = "—"
+"""Text for an unknown value."""
 
 
 @dataclass(frozen=True)
@@ -243,8 +246,37 @@ def _number(value: object, text: str) -> tuple[str, str] | None:
     """Sort key of a cell, marked as its value ("v") or as parsed from its text ("s")."""
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return "v", repr(value)
-    number = number_in(text)
+    number = _number_in(text)
     return None if number is None else ("s", repr(number))
+
+
+_NUMBER = re.compile(r"\s*(>?)\s*([-+−]?[\d,]*\.?\d+(?:e[-+]?\d+)?)\s*([^\W\d_]+(?:/s)?|%)?")
+_UNIT_SCALES = dict(
+    zip("ns µs ms s min h d".split(), (1e-9, 1e-6, 1e-3, 1.0, 60.0, 3600.0, 86400.0), strict=True)
+) | {"kHz": 1e3, "MHz": 1e6, "GHz": 1e9, "%": 0.01, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
+
+
+def _number_in(text: str) -> float | None:
+    """Parse the number at the start of a text, in its base unit, as a sort key of a column.
+
+    >>> _number_in("1.18 ms"), _number_in("1,560 [1, 2]"), _number_in("−3 %"), _number_in("2 h 30 min")
+    (0.00118, 1560.0, -0.03, 9000.0)
+    >>> _number_in("—"), _number_in("titanx")
+    (None, None)
+    """
+    total: float | None = None
+    position = 0
+    while (match := _NUMBER.match(text, position)) is not None:
+        scale = _UNIT_SCALES.get(match[3] or "", 1.0)
+        value = float(match[2].replace(",", "").replace("−", "-")) * scale
+        if total is None:
+            total = value
+        elif match[3] in ("s", "min"):
+            total += value
+        else:
+            break
+        position = match.end()
+    return total
 
 
 def require_jinja2() -> ModuleType:

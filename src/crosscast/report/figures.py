@@ -13,8 +13,7 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.evaluation.resampling import SHARE, Interval
 from crosscast.report.document import Write, require_matplotlib, visible
-from crosscast.report.fields import UNITS, value_of
-from crosscast.report.numbers import three_digits
+from crosscast.report.fields import UNITS, three_digits, value_of
 from crosscast.units import elapsed_unit, format_seconds
 
 if TYPE_CHECKING:

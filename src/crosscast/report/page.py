@@ -23,11 +23,10 @@ from crosscast.evaluation.time.scores import Result, TimeEvaluation, choices
 from crosscast.prediction.named_models import QuestionName
 from crosscast.prediction.time.datasets import devices_of, grid_of
 from crosscast.prediction.time.models import BASELINES
-from crosscast.report import configuration_evaluation, corun_evaluation, relative, time
+from crosscast.report import configuration, configuration_evaluation, corun, relative, time
 from crosscast.report.dataset import description_report
 from crosscast.report.document import Heading, Part, Report, Text, figure_parts
-from crosscast.report.fields import Column, table_of
-from crosscast.report.numbers import factor, level_percent, percent, plural
+from crosscast.report.fields import Column, factor, level_percent, percent, plural, table_of
 from crosscast.results import plain
 
 if TYPE_CHECKING:
@@ -35,25 +34,32 @@ if TYPE_CHECKING:
 
 
 class Pages(NamedTuple):
-    """Title, tables and figures of evaluations of a question on a page."""
+    """Reports on a question: the title, tables and figures of an evaluation, and what a card says."""
 
     title: str
     report: Callable[[Any], Report]
     figures: Callable[[Any], Mapping[str, Figure]]
+    training: Callable[..., Report]
 
 
 PAGES: Mapping[QuestionName, Pages] = {
-    "time": Pages("Predicted kernel times", time.evaluation_report, time.evaluation_figures),
+    "time": Pages(
+        "Predicted kernel times", time.evaluation_report, time.evaluation_figures, time.training_report
+    ),
     "relative": Pages(
-        "Predicted relative performance", relative.evaluation_report, relative.evaluation_figures
+        "Predicted relative performance",
+        relative.evaluation_report,
+        relative.evaluation_figures,
+        relative.training_report,
     ),
     "configuration": Pages(
         "Chosen configurations",
         configuration_evaluation.evaluation_report,
         configuration_evaluation.evaluation_figures,
+        configuration.training_report,
     ),
     "corun": Pages(
-        "Predicted co-runs", corun_evaluation.evaluation_report, corun_evaluation.evaluation_figures
+        "Predicted co-runs", corun.evaluation_report, corun.evaluation_figures, corun.training_report
     ),
 }
 

@@ -17,8 +17,7 @@ from crosscast.prediction.trained import format_names
 from crosscast.report import figures as draw
 from crosscast.report.cards import held_out_scores, held_out_sentence
 from crosscast.report.document import Heading, Part, Report, Table, Text
-from crosscast.report.fields import Column, table_of
-from crosscast.report.numbers import level_percent, percent, plural, probability, times
+from crosscast.report.fields import Column, level_percent, percent, plural, probability, table_of, times
 from crosscast.units import format_count, format_quantity, format_seconds
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from crosscast.data.launch_counts import counts_of, kinds_of, work_of
 from crosscast.devices.launch_work import PRECISIONS
 from crosscast.profile import Profile, sampling_sentence
-from crosscast.report.numbers import three_digits
+from crosscast.report.fields import three_digits
 from crosscast.units import format_bytes, format_count, format_quantity, format_seconds
 
 SECTOR, LANES = 32, 32

@@ -20,8 +20,9 @@ from crosscast.data.launch_counts import (
     kinds_of,
     work_of,
 )
-from crosscast.profile import CATEGORIES, METRICS, Category, MetricValue, Profile, compiler_options
+from crosscast.profile import CATEGORIES, METRICS, MetricValue, Profile, compiler_options
 from crosscast.report.document import (
+    NONE,
     Heading,
     Part,
     Report,
@@ -31,7 +32,6 @@ from crosscast.report.document import (
     save_figure,
 )
 from crosscast.report.figures import BLACK, GREY, PINK, RED, SKY
-from crosscast.report.numbers import NONE
 from crosscast.report.profile_summary import LEGEND, summary_of
 from crosscast.units import format_bytes, format_count, format_quantity, format_seconds
 
@@ -210,7 +210,6 @@ class Axis:
 
     metric: str  # Name of the metric
     label: str  # Label in the figure
-    category: Category  # Category, which sets the colour
     low: float  # Values at the centre and at the rim
     high: float
     logarithmic: bool = False  # Whether the scale is logarithmic, as for counts that span many decades
@@ -241,23 +240,23 @@ def _power(value: float) -> str:
 # The most informative metrics of each category, in the paper's grouping; counts have logarithmic scales, so
 # that a kernel's size does not hide its shape.
 AXES: tuple[Axis, ...] = (
-    Axis("opcode", "opcode diversity", "compute", 0, 30),
-    Axis("total_instruction_count", "instructions", "compute", 1, 1e12, True),
-    Axis("granularity", "granularity", "parallelism", 1e-9, 1, True),
-    Axis("barriers_per_instruction", "barriers per instruction", "parallelism", 1e-6, 1, True),
-    Axis("instructions_per_operand", "instructions per operand", "parallelism", 0, 1),
-    Axis("load_imbalance", "load imbalance", "parallelism", 1, 1e9, True),
-    Axis("total_memory_footprint", "memory footprint", "memory", 1, 1e9, True),
-    Axis("footprint_90", "90 % footprint", "memory", 1, 1e9, True),
-    Axis("unique_read_write_ratio", "read/write ratio", "memory", 1e-3, 1e3, True),
-    Axis("reread_ratio", "reread ratio", "memory", 0, 1),
-    Axis("rewrite_ratio", "rewrite ratio", "memory", 0, 1),
-    Axis("global_memory_address_entropy", "address entropy", "memory", 0, 30),
-    Axis("local_memory_address_entropy_5", "address entropy, 5 bits off", "memory", 0, 30),
-    Axis("local_memory_address_entropy_10", "address entropy, 10 bits off", "memory", 0, 30),
-    Axis("unique_branches", "branches", "control", 1, 1e3, True),
-    Axis("yokota_branch_entropy", "branch entropy (Yokota)", "control", 0, 1),
-    Axis("average_linear_branch_entropy", "branch entropy (linear)", "control", 0, 1),
+    Axis("opcode", "opcode diversity", 0, 30),
+    Axis("total_instruction_count", "instructions", 1, 1e12, True),
+    Axis("granularity", "granularity", 1e-9, 1, True),
+    Axis("barriers_per_instruction", "barriers per instruction", 1e-6, 1, True),
+    Axis("instructions_per_operand", "instructions per operand", 0, 1),
+    Axis("load_imbalance", "load imbalance", 1, 1e9, True),
+    Axis("total_memory_footprint", "memory footprint", 1, 1e9, True),
+    Axis("footprint_90", "90 % footprint", 1, 1e9, True),
+    Axis("unique_read_write_ratio", "read/write ratio", 1e-3, 1e3, True),
+    Axis("reread_ratio", "reread ratio", 0, 1),
+    Axis("rewrite_ratio", "rewrite ratio", 0, 1),
+    Axis("global_memory_address_entropy", "address entropy", 0, 30),
+    Axis("local_memory_address_entropy_5", "address entropy, 5 bits off", 0, 30),
+    Axis("local_memory_address_entropy_10", "address entropy, 10 bits off", 0, 30),
+    Axis("unique_branches", "branches", 1, 1e3, True),
+    Axis("yokota_branch_entropy", "branch entropy (Yokota)", 0, 1),
+    Axis("average_linear_branch_entropy", "branch entropy (linear)", 0, 1),
 )
 """The spokes, clockwise from the top."""
 
@@ -267,6 +266,7 @@ _CATEGORY_COLOURS = {
     "memory": "#b5830b",
     "control": "#7a4fa3",
 }
+_COLOURS_OF_METRICS = {metric.name: _CATEGORY_COLOURS[metric.category] for metric in METRICS}
 # Distinct from the categories' colours, whose ring and labels the outlines cross.
 _PROFILE_COLOURS = (BLACK, RED, SKY, PINK, GREY, "#7f0000", "#00b3a4")
 
@@ -305,7 +305,7 @@ def _draw_grid(axes: PolarAxes, angles: Sequence[float]) -> None:
     axes.spines["polar"].set_color("#bbbbbb")
     width = angles[1]
     for angle, axis in zip(angles, AXES, strict=True):
-        colour = _CATEGORY_COLOURS[axis.category]
+        colour = _COLOURS_OF_METRICS[axis.metric]
         axes.bar(angle, 0.035, width=width * 0.97, bottom=1.0, color=colour, clip_on=False, linewidth=0)
 
 
@@ -331,7 +331,7 @@ def _draw_labels(axes: PolarAxes, angles: Sequence[float], only: Profile | None)
         side = "center" if abs(sine) < 0.12 else "left" if sine > 0 else "right"
         height = "bottom" if cosine > 0.9 else "top" if cosine < -0.9 else "center"
         value = "" if only is None else f" = {_short(only.metrics.get(axis.metric))}"
-        colour = _CATEGORY_COLOURS[axis.category]
+        colour = _COLOURS_OF_METRICS[axis.metric]
         name: dict[str, Any] = {"fontsize": 9.5, "fontweight": "bold", "color": colour}
         scale: dict[str, Any] = {"fontsize": 8.5, "color": "#555555"}
         for text, style in ((f"{axis.label}{value}\n", name), (f"\n{axis.scale}", scale)):

@@ -19,12 +19,18 @@ from crosscast.report.fields import (
     between,
     bootstrap_sentence,
     explained,
+    level_percent,
+    named,
+    percent,
+    plural,
+    probability,
     score_table,
     scores_of,
     table_of,
+    three_digits,
+    times,
 )
 from crosscast.report.figures import ScoredModel, scores_figure
-from crosscast.report.numbers import level_percent, named, percent, plural, probability, three_digits, times
 from crosscast.units import format_count, format_seconds
 
 if TYPE_CHECKING:

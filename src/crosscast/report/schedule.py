@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from crosscast.report.document import Heading, Part, Report, Table
-from crosscast.report.fields import Column, table_of, value_of
-from crosscast.report.numbers import NONE, factor, percent, plural
+from crosscast.report.document import NONE, Heading, Part, Report, Table
+from crosscast.report.fields import Column, factor, percent, plural, table_of, value_of
 from crosscast.units import format_count, format_elapsed, format_seconds
 
 if TYPE_CHECKING:

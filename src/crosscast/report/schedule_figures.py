@@ -13,7 +13,7 @@ from crosscast.cluster.experiment import SHARE, Experiment, SeedMean
 from crosscast.cluster.resources import Rectangles, Steps, rectangles
 from crosscast.errors import InputError
 from crosscast.report import figures as draw
-from crosscast.report.numbers import plural, three_digits
+from crosscast.report.fields import plural, three_digits
 from crosscast.units import elapsed_unit, format_elapsed
 
 if TYPE_CHECKING:

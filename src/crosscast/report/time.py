@@ -24,8 +24,15 @@ from crosscast.prediction.trained import level_of
 from crosscast.report import figures as draw
 from crosscast.report.cards import held_out_table
 from crosscast.report.document import Heading, Part, Report, Table
-from crosscast.report.fields import Score, bootstrap_sentence, explained, score_table, scores_of
-from crosscast.report.numbers import named, plural
+from crosscast.report.fields import (
+    Score,
+    bootstrap_sentence,
+    explained,
+    named,
+    plural,
+    score_table,
+    scores_of,
+)
 from crosscast.report.prediction import trained_on
 from crosscast.units import format_count
 

@@ -13,8 +13,7 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.report import figures as draw
 from crosscast.report.document import Heading, Part, Report, Table, Text
-from crosscast.report.fields import table_of
-from crosscast.report.numbers import level_percent, percent, plural
+from crosscast.report.fields import level_percent, percent, plural, table_of
 from crosscast.tuning.evaluation import BUDGETS, TuningEvaluation
 from crosscast.tuning.ranking import Ranking
 from crosscast.units import format_seconds
@@ -22,15 +21,15 @@ from crosscast.units import format_seconds
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BEST = 10
-"""Default number of variants in a table."""
+_BEST = 10
+"""Number of variants in a table."""
 
 _MOST_CELLS = 20
 _SCATTER = (10, 50)
 """Numbers of runs for which it is said how much searches differ."""
 
 
-def ranking_report(ranking: Ranking, best: int = BEST) -> Report:
+def ranking_report(ranking: Ranking) -> Report:
     """Make tables of the best variants on each device, with the reasons."""
     parts: list[Part] = [
         Heading(f"Variants of {ranking.space.rule.kernel}", 1),
@@ -40,7 +39,7 @@ def ranking_report(ranking: Ranking, best: int = BEST) -> Report:
         "",
     ]
     for key in ranking.devices:
-        parts += [_best(ranking, key, best), ""]
+        parts += [_best(ranking, key), ""]
     if ranking.not_run:
         parts.append(
             Text(
@@ -73,9 +72,9 @@ def _how(ranking: Ranking) -> list[str]:
     return lines
 
 
-def _best(ranking: Ranking, key: str, best: int) -> Table:
+def _best(ranking: Ranking, key: str) -> Table:
     column = ranking.column_of(key)
-    rows = ranking.order(key)[:best].tolist()
+    rows = ranking.order(key)[:_BEST].tolist()
     varied = [
         name
         for name, values in zip(ranking.variants.names, ranking.variants.values, strict=True)

@@ -31,13 +31,7 @@ _BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 
 
 
 class Metrics(Collector):
-    """Counters of requests, and metrics of the models that are served.
-
-    Parameters
-    ----------
-    state
-        Returns the models that are served now.
-    """
+    """Counters of requests, and metrics of the models that are served, which `state` returns."""
 
     def __init__(self, state: Callable[[], ServiceState]) -> None:
         self._state = state
@@ -118,20 +112,10 @@ class Refusal(Exception):
 
 
 class Gate:
-    """ASGI middleware that authenticates, limits and counts requests.
+    """ASGI middleware that authenticates, limits and counts requests, of which `app` gets bodies whole.
 
-    Parameters
-    ----------
-    app
-        The application that answers; it receives each body in one message.
-    tokens
-        Returns the current tokens. A Unix socket needs none, as its file mode controls access.
-    metrics
-        Where requests are counted.
-    limits
-        What requests may take.
-    paths
-        Paths with a metric each; all others are counted as ``other``.
+    A Unix socket needs no token, as its file mode controls access. Paths other than `paths` are counted
+    together.
     """
 
     def __init__(

@@ -180,7 +180,7 @@ def _notify(state: str) -> None:
 def _tcp(bind: str) -> Iterator[socket.socket]:
     host, _, port = bind.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdigit() or int(port) > 65535:
+    if not host or not port.isdecimal() or int(port) > 65535:
         raise InputError.of(where="bind", expected="HOST:PORT such as 127.0.0.1:8750", found=repr(bind))
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

@@ -19,7 +19,7 @@ from crosscast.prediction.configuration import KernelAt, Surfaces, machines_of, 
 from crosscast.report import figures as draw
 from crosscast.report.configuration_evaluation import evaluation_figures, evaluation_report, with_folders
 from crosscast.report.document import Heading, Part, Report, Table, Text
-from crosscast.report.numbers import plural, setting_heading, setting_text, shown_settings
+from crosscast.report.fields import plural, setting_heading, setting_text, shown_settings
 from crosscast.units import setting_parts
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from crosscast.arrays import Reals
 from crosscast.data.schema import SIZES, size_order
 from crosscast.report import figures as draw
 from crosscast.report.document import Heading, Part, Report, Table
-from crosscast.report.numbers import percent
+from crosscast.report.fields import percent
 from crosscast.studies.johnston2018 import (
     FIGURE_3_MAE,
     MAE_LOG,

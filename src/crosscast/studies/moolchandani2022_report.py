@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crosscast.report.corun import lines_table
-from crosscast.report.corun_evaluation import legend_of, tables_of
+from crosscast.report.corun import legend_of, lines_table, tables_of
 from crosscast.report.document import Part, Report, Table
-from crosscast.report.numbers import error_percent, percent, three_digits
+from crosscast.report.fields import error_percent, percent, three_digits
 from crosscast.studies.moolchandani2022 import (
     ClusterStudy,
     CoRunStudies,

@@ -29,8 +29,7 @@ from crosscast.prediction.relative import RelativeModel, Vectors
 from crosscast.prediction.relative.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
 from crosscast.prediction.relative.nichols2024 import PublishedXGBoost, TreesOnFeatures, fit_features
 from crosscast.report.document import Part, Report, Table
-from crosscast.report.fields import score_table, scores_of, table_of, writer_of
-from crosscast.report.numbers import percent
+from crosscast.report.fields import percent, score_table, scores_of, table_of, writer_of
 from crosscast.report.relative import evaluation_report
 from crosscast.results import Tabular
 

@@ -45,9 +45,9 @@ class TraceRecording:
     def __post_init__(self) -> None:
         if not _SELECTION.fullmatch(self.select):
             raise InputError.of(field="select", expected=f"{SELECTIONS}", found=repr(self.select))
-        for name, limit in (("max-bytes", self.max_bytes), ("max-seconds", self.max_seconds)):
+        for name, limit in (("max_bytes", self.max_bytes), ("max_seconds", self.max_seconds)):
             if limit < 0:
-                raise InputError(f"{name}: expected at least 0, found {limit}")
+                raise InputError.of(field=name, expected="at least 0", found=limit)
 
     def prepare(self) -> None:
         """Create the folder, which must be new or empty."""

@@ -1,12 +1,21 @@
-"""Prolog and epilog set power caps on nodes of a real Slurm, and give back what was there before."""
+"""Nodes of a real Slurm: prolog and epilog set power caps, and give back what was there before.
 
+Of a dataset that is built on nodes, one that fails loses only what it did.
+"""
+
+import importlib.util
+import json
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import pytest
 
 from crosscast.cli import main
+from crosscast.data.dataset import read_dataset
 from support.slurm import Partition, SlurmCluster, missing, starting
 
 pytestmark = pytest.mark.system
@@ -53,7 +62,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("caps")
     assert main(["hooks", "install", "slurm", "--dir", str(folder)]) == 0
     zone = folder / "powercap" / "intel-rapl:0"
@@ -73,10 +82,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield Site(cluster, gpu, cpu, state)
 
 
-@pytest.fixture(autouse=True)
-def fresh(site: Site) -> None:
-    site.gpu.write_text("250\n")
-    site.cpu.write_text("200000000\n")
+@pytest.fixture
+def site(node: Site) -> Site:
+    """The node with its own limits."""
+    node.gpu.write_text("250\n")
+    node.cpu.write_text("200000000\n")
+    return node
 
 
 WHOLE = ("--gres=gpu:1", "-c", "8")
@@ -144,3 +155,43 @@ def test_whatever_fails_the_node_stays_and_the_job_runs(site: Site, lost: str) -
         assert site.cluster.run("sinfo", "-h", "-o", "%T").strip() in ("idle", "mixed", "completing")
     finally:
         path.with_name("gone").rename(path)
+
+
+BUILD = (
+    "dataset build --sizes tiny --devices pocl:0 --min-runs 3 --min-time 0.1 --suite crc,nqueens,fft".split()
+)
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[SlurmCluster]:
+    with starting() as start:
+        yield start(Partition("cpu", nodes=4, default=True))
+
+
+@pytest.mark.skipif(
+    # Its import would take Ctrl-C for itself.
+    not all(map(importlib.util.find_spec, ("dask_jobqueue", "pyopencl"))),
+    reason="dask-jobqueue or pyopencl is not installed",
+)
+def test_a_node_that_is_killed_changes_nothing(slurm: SlurmCluster, tmp_path: Path) -> None:
+    out, workers = tmp_path / "out", tmp_path / "workers.toml"
+    workers.write_text(
+        'jobs = 4\ninterface = "lo"\nmemory = "1GB"\nwalltime = "00:20:00"\n'
+        f'log_directory = "{tmp_path}/log"\nlocal_directory = "{tmp_path}/scratch"\n'
+        'job_extra_directives = ["--exclusive"]\n'
+    )
+    words = [*BUILD, "--out", str(out), "--executor", f"slurm:{workers}", "--json"]
+    command = [sys.executable, "-m", "crosscast", *words]
+    with Popen(command, env=slurm.environment, stdout=PIPE, stderr=PIPE, text=True) as process:
+        end = time.monotonic() + 200
+        while not list(out.glob("**/*profiles*")) and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.1)
+        slurm.kill_node(1)
+        found, told = process.communicate(timeout=400)
+    assert process.returncode == 0, told
+    assert json.loads(found)
+    names = ("application", "size", "repeat", "failure")
+    sessions = sorted(tuple(row[name] for name in names) for row in read_dataset(out).sessions.to_pylist())
+    assert sessions == [("crc", "tiny", 0, None), ("fft", "tiny", 0, None), ("nqueens", "tiny", 0, None)]
+    # Nothing is left to do, and no worker is left.
+    slurm.until(lambda: not slurm.run("squeue", "-h", "-t", "R,PD"), 60)

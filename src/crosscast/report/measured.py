@@ -1,17 +1,18 @@
-"""Report on a recorded program: its time by kernel, profiles, and forecasts on other devices."""
+"""Reports on what ran on this machine: recorded programs, measured kernels, and runs beside stressors."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crosscast.report.document import Heading, Part, Report, Table, Text
-from crosscast.report.fields import table_of
+from crosscast.report.fields import level_percent, percent, plural, table_of
 from crosscast.report.figures import BLUE, bars, one_figure, plain_text, style_axes, titled
-from crosscast.report.numbers import level_percent, percent, plural
 from crosscast.results import rows_of
 from crosscast.tracing.summary import interpolated
 from crosscast.units import format_bytes, format_count, format_seconds
@@ -19,7 +20,10 @@ from crosscast.units import format_bytes, format_count, format_seconds
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from crosscast.forecasting import ApplicationForecast
+    from crosscast.data.corun import IsolatedRun
+    from crosscast.forecasting import ApplicationForecast, BesideMeasured
+    from crosscast.measure.corun.profile import StressorCalibration
+    from crosscast.measure.measurement import Measurement
     from crosscast.tracing.summary import LaunchClass, Replayed, Summary
     from crosscast.tracing.trace import TracedProcess
 
@@ -268,3 +272,146 @@ def _timeline(process: TracedProcess) -> Figure:
     style_axes(axes, x="time since the first launch")
     axes.xaxis.set_major_formatter(lambda seconds, _: format_seconds(seconds))
     return titled(figure, "When each kernel ran")
+
+
+def measurement_report(measurement: Measurement, beside: BesideMeasured | None = None) -> Report:
+    """Make the summary of each kernel, then forecasts, transfers, energy and warnings."""
+    processes = len(measurement.sessions)
+    application = measurement.sessions[0]["application"]
+    columns = {name: name for name in ("kernel", "runs", "invocations")}
+    columns |= {"median": "median_s", "mean": "mean_s", "least": "min_s", "most": "max_s", "spread": "spread"}
+    table = table_of(measurement.kernels, columns)
+    return Report(
+        [
+            Heading(f"{application} on {measurement.device} ({measurement.device_name})", 1),
+            table,
+            *([] if beside is None else [_beside(beside)]),
+            *_of_runs(measurement),
+            "Times are per invocation, by the device's timer, over the runs of "
+            f"{f'{processes} processes' if processes > 1 else 'one process'}; spread is sd/mean.",
+        ]
+    )
+
+
+def _beside(beside: BesideMeasured) -> Table:
+    return table_of(
+        rows_of(beside.columns()),
+        {
+            "kernel": "kernel",
+            "measured": "measured_s",
+            "forecast": "forecast_s",
+            f"{level_percent(beside.level)} interval": ("low_s", "high_s"),
+            "forecast/measured": "forecast_over_measured",
+            "inside": lambda row: "yes" if row["inside"] else "no",
+        },
+        caption="forecast beside measurement",
+    )
+
+
+def _of_runs(measurement: Measurement) -> list[str]:
+    copies, host = map(format_seconds, (measurement.transfer_median_s, measurement.host_median_s))
+    lacks_sensor = not measurement.energy and measurement.sensor != "none"
+    return [
+        f"copies {copies} a run; whole run on the host {host} (medians)",
+        *(
+            f"energy {row['energy_j'] / row['runs']:.4g} J a run ({row['sensor']} {row['domain']}, "
+            f"{row['samples']} samples in {format_seconds(row['duration_s'])})"
+            for row in measurement.energy
+        ),
+        *(["energy: no sensor (crosscast devices says why)"] if lacks_sensor else []),
+        *(f"warning: {warning}" for warning in measurement.warnings),
+    ]
+
+
+_MIX = {
+    "mix_sse": "vectors",
+    "mix_alu": "integers",
+    "mix_mem": "memory",
+    "mix_fp": "reals",
+    "mix_stack": "stack",
+    "mix_string": "copies",
+    "mix_shift": "shifts and multiplications",
+    "mix_control": "control",
+}
+_MISSES = {
+    "llc_miss": "last-level cache",
+    "l1_miss": "first-level cache",
+    "dtlb_miss": "TLB",
+    "branch_miss": "branch predictor",
+}
+
+
+@dataclass(frozen=True)
+class CoRunProfile:
+    """A profile of an isolated run, and how it was made."""
+
+    isolated_run: IsolatedRun  # The isolated run
+    device: str  # Id of the device
+    device_name: str  # Its name
+    calibration: StressorCalibration  # Calibration of the stressors on the device
+    notes: Sequence[str]  # Problems that did not stop the run, as sentences
+    file: Path  # File of the profile
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the object that ``--json`` prints."""
+        isolated_run = self.isolated_run
+        return {
+            "application": isolated_run.application,
+            "size": isolated_run.size,
+            "device": {"id": self.device, "key": isolated_run.device, "name": self.device_name},
+            "runs": isolated_run.runs,
+            "time_s": isolated_run.time_s,
+            "power_w": isolated_run.power_w,
+            "memory_bytes": isolated_run.memory_bytes,
+            "features": dict(isolated_run.features),
+            "microbenchmarks": self.calibration.to_dict(),
+            "notes": list(self.notes),
+            "file": str(self.file),
+        }
+
+
+def corun_profile_report(profile: CoRunProfile) -> Report:
+    """Describe an isolated run, with a table of runs beside each stressor."""
+    features = profile.isolated_run.features
+    columns: dict[str, Callable[[str], object]] = {
+        "beside": lambda level: level,
+        "slowdown": lambda level: features.get(f"slowdown_{level}"),
+        "slowdown of the other": lambda level: features.get(f"inflicted_{level}"),
+        "fairness": lambda level: features.get(f"fairness_{level}"),
+        "power": lambda level: features.get(f"power_{level}_w"),
+    }
+    return Report(
+        [
+            Heading(f"{profile.isolated_run.name} on {profile.device} ({profile.device_name})", 1),
+            *_of_isolated_run(profile.isolated_run),
+            table_of(
+                [level.name for level in profile.calibration.levels],
+                columns,
+                caption="beside each stressor",
+                formats={**dict.fromkeys(columns, "{:.3f}".format), "power": "{:.4g} W".format},
+            ),
+            profile.calibration.sentence,
+            *(f"warning: {doubt}" for doubt in (*profile.calibration.doubts, *profile.notes)),
+        ]
+    )
+
+
+def _of_isolated_run(isolated_run: IsolatedRun) -> list[str]:
+    features = isolated_run.features
+    watts, memory = isolated_run.power_w, isolated_run.memory_bytes
+    mix = [f"{title} {level_percent(features[name])}" for name, title in _MIX.items() if features.get(name)]
+    counted = [
+        f"misses of the {title} {level_percent(features[name])}"
+        for name, title in _MISSES.items()
+        if name in features
+    ]
+    if "ipc" in features:
+        counted.insert(0, f"{features['ipc']:.3g} instructions a cycle")
+    return [
+        f"a job of {plural(isolated_run.runs, 'run')}: {format_seconds(isolated_run.time_s or 0.0)} alone",
+        "power: no sensor (crosscast devices says why)" if watts is None else f"power {watts:.4g} W",
+        *([] if memory is None else [f"memory {format_bytes(memory)}"]),
+        *([f"cores used {percent(features['utilisation'])}"] if "utilisation" in features else []),
+        f"instructions: {', '.join(mix) or 'not characterized'}",
+        f"CPU counters: {', '.join(counted) or 'none that work here (crosscast devices says why)'}",
+    ]
