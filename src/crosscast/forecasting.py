@@ -24,7 +24,7 @@ from crosscast.devices.roofline import DEVICES, Verdict, Verdicts, verdict_of, v
 from crosscast.errors import InputError
 from crosscast.kernel import LAUNCH_FILES, Launch
 from crosscast.prediction.named_models import first_fit, models_for, named_devices
-from crosscast.prediction.time.data import ProfileBatch, kernel_key
+from crosscast.prediction.time import ProfileBatch, kernel_key
 from crosscast.profile import Profile
 from crosscast.results import Tabular
 

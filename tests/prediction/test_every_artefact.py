@@ -36,8 +36,7 @@ from crosscast.prediction.relative.nichols2024 import (
     PublishedXGBoost,
 )
 from crosscast.prediction.time.artefact import TrainedTimeModel
-from crosscast.prediction.time.johnston2018 import PublishedForest
-from crosscast.prediction.time.models import MODELS
+from crosscast.prediction.time.models import MODELS, PublishedForest
 from support import published_mixes
 from support.corun_models import constant
 from support.golden import assert_kept
@@ -98,7 +97,7 @@ import sys, numpy as np
 from crosscast import load_model
 from crosscast.prediction.configuration import Observed
 from crosscast.prediction.relative import Observations
-from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time import ProfileBatch
 from crosscast.profile import METRICS
 
 def time(model):

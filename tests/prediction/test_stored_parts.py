@@ -22,8 +22,8 @@ from crosscast.prediction.relative.models import CombinedRelative, Effort, Inten
 from crosscast.prediction.relative.nichols2024 import fit_features
 from crosscast.prediction.serialization import Stored
 from crosscast.prediction.time.gaussian import GaussianPredictor, Spread
-from crosscast.prediction.time.johnston2018 import PublishedForest as TimeForest
 from crosscast.prediction.time.models import Combined, DeviceMean, Nearest
+from crosscast.prediction.time.models import PublishedForest as TimeForest
 from crosscast.prediction.time.unseen import Descriptors
 from crosscast.prediction.trees import trees_of_forest
 from support import published_mixes

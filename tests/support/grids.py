@@ -8,7 +8,7 @@ from crosscast.arrays import Reals
 from crosscast.data.configuration import Configuration
 from crosscast.device import Device
 from crosscast.prediction.configuration import ConfigurationSpace, KernelAt, Surfaces
-from crosscast.prediction.time.data import Grid, ProfileBatch
+from crosscast.prediction.time import Grid, ProfileBatch
 from crosscast.profile import METRICS
 
 DEVICES = (

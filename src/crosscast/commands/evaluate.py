@@ -19,7 +19,7 @@ from crosscast.errors import InputError
 from crosscast.evaluation.relative.question import held_out_work
 from crosscast.prediction.configuration.bailey2014 import PublishedPredictor
 from crosscast.prediction.store import check_folder
-from crosscast.prediction.time.training_times import read_training
+from crosscast.prediction.time.datasets import read_training
 from crosscast.report import configuration, configuration_evaluation, corun_evaluation, relative, time, tuning
 from crosscast.report.corun import corun_training_report
 from crosscast.report.document import Report

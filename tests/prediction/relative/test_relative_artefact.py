@@ -16,7 +16,7 @@ from crosscast.prediction.relative.models import models_named
 from crosscast.prediction.relative.nichols2024 import FixedVector, PublishedMean
 from crosscast.prediction.relative.observed import observations_of, vectors_of
 from crosscast.prediction.store import read
-from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time import ProfileBatch
 from support.johnston2018 import made_up
 from support.refusals import refusal
 from support.vectors import COUNTERS, DEVICES, made_vectors, trained, with_predictor

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
-from crosscast.prediction.time.correction import Correction, fit_correction, no_correction
+from crosscast.prediction.time.launch_times import Correction
+from crosscast.prediction.time.training_times import fit_correction, no_correction
 from crosscast.prediction.time.work import TRAITS
 
 K = len(TRAITS)

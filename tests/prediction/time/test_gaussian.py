@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.prediction.time.data import Grid
+from crosscast.prediction.time import Grid
 from crosscast.prediction.time.gaussian import Gaussian, GaussianPredictor, Scatter, covariance_of
 from crosscast.prediction.time.physical import Physical
 from support.examples import examples

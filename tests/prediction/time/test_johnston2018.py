@@ -6,9 +6,10 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from crosscast.errors import InputError
-from crosscast.prediction.time.data import Grid
+from crosscast.prediction.time import Grid
 from crosscast.prediction.time.datasets import grid_of
-from crosscast.prediction.time.johnston2018 import PublishedForest, Rows, draw_trees
+from crosscast.prediction.time.models import PublishedForest
+from crosscast.prediction.trees import Rows, draw_trees
 from crosscast.studies.johnston2018_forests import grow
 from support.johnston2018 import made_up
 

@@ -25,15 +25,14 @@ from crosscast.device import Device
 from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.devices.sheets import sheets_of
 from crosscast.errors import InputError
-from crosscast.prediction.time.correction import kind_number
 from crosscast.prediction.time.counts import work_of
-from crosscast.prediction.time.datasets import launch_tables_of, with_device
+from crosscast.prediction.time.datasets import launch_tables_of, read_training
 from crosscast.prediction.time.gaussian import fit_spread
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
-from crosscast.prediction.time.launch_times import DeviceErrors, LaunchModels, doubt_of, in_common
+from crosscast.prediction.time.launch_times import DeviceErrors, LaunchModels, in_common, kind_number
 from crosscast.prediction.time.models import model_named
 from crosscast.prediction.time.terms import TERMS, joined, terms
-from crosscast.prediction.time.training_times import read_training
+from crosscast.prediction.time.training_times import doubt_of, with_device
 from support.grids import noisy_grid
 from support.streams import launch_tables, stream, times_of_streams
 

@@ -12,9 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.prediction.time.data import Grid, ProfileBatch
+from crosscast.prediction.time import Grid, ProfileBatch
 from crosscast.prediction.time.gaussian import Gaussian, covariance_of, out_of_fold_residuals
-from crosscast.prediction.time.johnston2018 import PublishedForest
 from crosscast.prediction.time.models import (
     MODELS,
     Combined,
@@ -24,6 +23,7 @@ from crosscast.prediction.time.models import (
     KernelCorrection,
     Nearest,
     Neighbours,
+    PublishedForest,
     Regression,
     fit_correction,
     model_named,

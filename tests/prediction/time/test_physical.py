@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 from scipy.special import logsumexp
 
 from crosscast.arrays import Reals
-from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time import ProfileBatch
 from crosscast.prediction.time.physical import (
     VARIANTS,
     Data,

@@ -16,9 +16,9 @@ import pytest
 
 from crosscast.errors import InputError
 from crosscast.prediction.store import read
+from crosscast.prediction.time import ProfileBatch, Toolchain
 from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges, open_model
 from crosscast.prediction.time.card import Effect, suggest_probes
-from crosscast.prediction.time.data import ProfileBatch, Toolchain
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor, Scatter
 from crosscast.prediction.time.models import DeviceMean

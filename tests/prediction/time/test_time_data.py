@@ -13,7 +13,7 @@ from crosscast.data.profiles import PROFILES, to_row
 from crosscast.data.schema import DEVICES, RECORDS
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
-from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain, impute
+from crosscast.prediction.time import Grid, ProfileBatch, Toolchain, impute
 from crosscast.prediction.time.datasets import grid_of
 from crosscast.profile import METRICS, Profile
 from support.examples import examples

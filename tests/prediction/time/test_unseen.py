@@ -13,7 +13,7 @@ from crosscast.arrays import Reals
 from crosscast.data.schema import DEVICES
 from crosscast.device import SPEED_NUMBERS, Device
 from crosscast.errors import InputError
-from crosscast.prediction.time.data import Grid
+from crosscast.prediction.time import Grid
 from crosscast.prediction.time.datasets import grid_of
 from crosscast.prediction.time.gaussian import Gaussian, GaussianPredictor
 from crosscast.prediction.time.physical import Physical

@@ -20,7 +20,7 @@ from crosscast.data.fields import decode
 from crosscast.device import Device
 from crosscast.errors import ImplausibleError, InputError
 from crosscast.prediction.intervals import check_level
-from crosscast.prediction.time.data import ProfileBatch, Toolchain
+from crosscast.prediction.time import ProfileBatch, Toolchain
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor, Scatter
 from crosscast.prediction.trained import StructCard, Trained

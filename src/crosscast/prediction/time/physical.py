@@ -18,7 +18,7 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.serialization import Array, Stored
-from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, device_groups
+from crosscast.prediction.time import Grid, ProfileBatch, application_weights, device_groups
 from crosscast.prediction.trained import single_threaded
 
 _ENTROPIES = (
