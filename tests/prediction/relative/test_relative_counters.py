@@ -69,11 +69,6 @@ PAPI = (
             "store intensity 0.2, load intensity 0.2, single fp intensity 0.8, double fp intensity 0.8, "
             "l2 load misses 30, l2 store misses 10, memory stalls 12",
         ),
-        # Cores of two kinds are added up.
-        (
-            "cpu_core/instructions/ 70, cpu_atom/instructions/ 30, cpu_core/branches/ 10",
-            "branch intensity 0.1",
-        ),
     ],
 )
 def test_features_of_the_table_come_from_counters_of_each_tool(counters: str, expected: str) -> None:
@@ -83,7 +78,6 @@ def test_features_of_the_table_come_from_counters_of_each_tool(counters: str, ex
 @pytest.mark.parametrize(
     ("name", "plain"),
     [
-        ("papi.PAPI_BR_INS", "papi_br_ins"),
         ("perf::BRANCHES", "branches"),
         ("branches:u", "branches"),
         ("branches:ppp", "branches"),

@@ -64,12 +64,6 @@ def test_no_other_weights_that_add_up_to_one_err_less(moves: list[float]) -> Non
     assert kriging_sd(SIZES, others, pairs) >= kriging_sd(SIZES, weights, pairs) - 1e-9
 
 
-def test_the_error_is_that_of_the_covariance(pairs: Pairs) -> None:
-    whole = np.append(np.full(8, -1 / 8), 1.0)
-    expected = np.sqrt(whole @ covariance(SIZES, pairs) @ whole * (1 + np.e))
-    assert kriging_sd(SIZES, np.full(8, 1 / 8), pairs) == pytest.approx(expected)
-
-
 def log_posterior(sizes: Reals, pairs: Pairs, times: Reals) -> float:
     """Of sizes, given times of kernels that count alike and for as many as they are."""
     contrasts = helmert(len(pairs))

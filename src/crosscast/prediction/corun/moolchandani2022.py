@@ -11,7 +11,7 @@ from typing import Annotated, Any, Protocol
 
 import numpy as np
 
-from crosscast.arrays import Integers, Reals
+from crosscast.arrays import Integers, Reals, squared_distances
 from crosscast.data.corun import CoRuns, MeasuredMix
 from crosscast.errors import InputError, expect_known, importing
 from crosscast.prediction.corun import CoRunModel, CoRunPrediction, CoRunPredictor, Mix
@@ -109,9 +109,7 @@ class SupportVectors(Stored, kind="corun-kernels"):
 
     def predict(self, rows: Reals) -> Reals:
         """Values of the function."""
-        sums = (rows**2).sum(axis=1)[:, None] + (self.vectors**2).sum(axis=1)
-        squares = np.maximum(sums - 2.0 * (rows @ self.vectors.T), 0.0)
-        return self.output.predict(np.exp(-self.gamma * squares))
+        return self.output.predict(np.exp(-self.gamma * squared_distances(rows, self.vectors)))
 
     def check_width(self, features: int) -> None:
         """See `Regressor`."""

@@ -21,7 +21,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from crosscast.arrays import Flags, Integers, Reals
+from crosscast.arrays import Flags, Integers, Reals, squared_distances
 from crosscast.device import Device
 from crosscast.devices.sheets import Sheets, sheets_of
 from crosscast.errors import InputError
@@ -252,10 +252,7 @@ class Correction(Stored, kind="correction"):
 
     def distances(self, traits: Reals) -> Reals:
         """Distances ``(m, n)`` of launches of some traits, ``(m, len(TRAITS))``, from the known ones."""
-        known = self.traits
-        squares = (traits**2).sum(axis=1)[:, None] + (known**2).sum(axis=1) - 2 * traits @ known.T
-        distances: Reals = np.sqrt(np.maximum(squares, 0.0))
-        return distances
+        return np.sqrt(squared_distances(traits, self.traits))
 
     def of(self, distances: Reals, kinds: Integers, memory: Reals) -> tuple[Reals, Reals]:
         """Logarithms to add to those of times ``(m, d)`` of launches at some distances on kinds ``(d,)``.

@@ -23,7 +23,7 @@ from typing import Annotated
 
 import numpy as np
 
-from crosscast.arrays import Flags, Integers, Reals
+from crosscast.arrays import Flags, Integers, Reals, squared_distances
 from crosscast.device import Device
 from crosscast.errors import InputError, expect_known
 from crosscast.prediction.serialization import Array, Nested, Stored
@@ -36,6 +36,7 @@ from crosscast.prediction.time.physical import (
     check_metrics,
     invalid_metrics,
     quantities_of,
+    standardized,
 )
 from crosscast.prediction.trees import Rows, Trees, device_codes, draw_trees, exported, joined
 from crosscast.profile import METRICS
@@ -82,7 +83,7 @@ class Neighbours(Stored):
     def of(cls, features: Reals) -> Neighbours:
         """Standardize the features ``(n, f)`` of kernels."""
         centre, scale = features.mean(axis=0), features.std(axis=0) + _LEAST_SCALE
-        return cls(centre, scale, _standardized(features, centre, scale))
+        return cls(centre, scale, standardized(features, centre, scale, _LIMIT))
 
     def similarity(self, features: Reals) -> Reals:
         """Similarity ``(m, n)`` to the known kernels: 1 where all features are equal, near 0 far away.
@@ -90,17 +91,10 @@ class Neighbours(Stored):
         Matern's covariance with a smoothness of 3/2, of the root mean square of the differences between
         standardized features; these are limited to three standard deviations.
         """
-        queries = _standardized(features, self.centre, self.scale)
-        squares = (
-            (queries**2).sum(axis=1)[:, None] + (self.points**2).sum(axis=1) - 2 * queries @ self.points.T
-        )
-        distances = np.sqrt(np.maximum(squares, 0.0) * (3 / len(self.centre)))
+        queries = standardized(features, self.centre, self.scale, _LIMIT)
+        distances = np.sqrt(squared_distances(queries, self.points) * (3 / len(self.centre)))
         similarity: Reals = (1 + distances) * np.exp(-distances)
         return similarity
-
-
-def _standardized(features: Reals, centre: Reals, scale: Reals) -> Reals:
-    return np.clip((features - centre) / scale, -_LIMIT, _LIMIT)
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,12 +58,12 @@ def doubt_of(errors: Reals, shares: Reals, weights: Reals, sides: Integers, appl
     # Imported here: predicting needs no SciPy.
     from scipy.stats import t
 
-    overall = fit_deviations(errors, shares, weights, np.exp(_EXPECTED), _DRAWN)
+    overall = _fit_deviations(errors, shares, weights, np.exp(_EXPECTED), _DRAWN)
 
     def of(rows: Flags, expected: Reals, drawn: float) -> Reals:
         if not rows.any():
             return expected
-        return fit_deviations(errors[rows], shares[rows], weights[rows], expected, drawn)
+        return _fit_deviations(errors[rows], shares[rows], weights[rows], expected, drawn)
 
     of_gpus = of(~np.isin(sides, NO_GPUS), overall, _DRAWN)
     expected = [overall if side in NO_GPUS else of_gpus for side in range(SIDES)]
@@ -77,7 +77,7 @@ def doubt_of(errors: Reals, shares: Reals, weights: Reals, sides: Integers, appl
     return Doubt(deviations, quantiles, float(applications))
 
 
-def fit_deviations(errors: Reals, shares: Reals, weights: Reals, expected: Reals, drawn: float) -> Reals:
+def _fit_deviations(errors: Reals, shares: Reals, weights: Reals, expected: Reals, drawn: float) -> Reals:
     """Deviations by kind ``(len(KINDS),)``, of maximum likelihood under Student's distribution.
 
     A prior draws their logarithms to those `expected`, as if there were `drawn` times as many more errors of
@@ -120,7 +120,7 @@ _LARGEST = 1.5
 _MOST_OF_APPLICATION = 25
 
 
-def no_correction() -> Correction:
+def _no_correction() -> Correction:
     """A correction without any known launch: zero everywhere."""
     no_errors, no_indices = np.zeros(0), np.zeros(0, dtype=np.int64)
     no_traits = np.zeros((0, len(TRAITS)))
@@ -149,7 +149,7 @@ def fit_correction(
         if name in number:
             groups.setdefault((number[name], int(kinds[cell])), []).append(cell)
     if not groups:
-        return no_correction()
+        return _no_correction()
     first = {launch: cells[0] for (launch, _), cells in groups.items()}
     correction = Correction(
         tuple(f"{application} {kernel} at {size}".strip() for application, kernel, size in chosen),
@@ -185,15 +185,15 @@ def _spread(names: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]
     ]
 
 
-def predicted(times: Times, known: Efficiencies, devices: Sequence[Device]) -> tuple[Reals, Reals]:
+def _predicted(times: Times, known: Efficiencies, devices: Sequence[Device]) -> tuple[Reals, Reals]:
     """Logarithms of the cells' times, and shares of the terms in them."""
     return log_times(times, np.stack([known.of(device) for device in devices])[times.device])
 
 
-Fit = Callable[[TrainingTimes], tuple[Efficiencies, Correction]]
+_Fit = Callable[[TrainingTimes], tuple[Efficiencies, Correction]]
 
 
-def held_out(training: TrainingTimes, labels: AnyArray, fit_to: Fit) -> tuple[Reals, Reals, Reals]:
+def _held_out(training: TrainingTimes, labels: AnyArray, fit_to: _Fit) -> tuple[Reals, Reals, Reals]:
     """Errors of cells, shares of their terms, and explained variance, each label held out in turn.
 
     Errors are measured less predicted logarithms; NaN where nothing remains to fit to.
@@ -205,24 +205,24 @@ def held_out(training: TrainingTimes, labels: AnyArray, fit_to: Fit) -> tuple[Re
             continue
         rest, part = training.take(~held), training.take(held)
         known, correction = fit_to(rest)
-        centre, shares[held] = predicted(part.times, known, part.devices)
-        shift, explained[held] = corrected(part, correction, shares[held])
+        centre, shares[held] = _predicted(part.times, known, part.devices)
+        shift, explained[held] = _corrected(part, correction, shares[held])
         errors[held] = part.times.log_time - centre - shift
     return errors, shares, explained
 
 
-def correction_of(
+def _correction_of(
     training: TrainingTimes, known: Efficiencies, template: Correction | None = None
 ) -> Correction:
     """Fit a correction to the errors of the fitted terms; times with a note are not used."""
-    centre, shares = predicted(training.times, known, training.devices)
+    centre, shares = _predicted(training.times, known, training.devices)
     errors, sound = training.times.log_time - centre, ~training.noted
     launches = [row.cell for row in training.rows if not row.note]
     traits, kinds, memory = training.traits[sound], training.kinds[sound], shares[sound, MEMORY]
     return fit_correction(traits, launches, kinds, memory, errors[sound], template)
 
 
-def corrected(training: TrainingTimes, correction: Correction, shares: Reals) -> tuple[Reals, Reals]:
+def _corrected(training: TrainingTimes, correction: Correction, shares: Reals) -> tuple[Reals, Reals]:
     """Logarithms to add to the cells' times, and the share of their errors' variance explained.
 
     Given the shares of the terms in the times, ``(c, len(TERMS))``.
@@ -236,12 +236,12 @@ def corrected(training: TrainingTimes, correction: Correction, shares: Reals) ->
     return shift, explained
 
 
-def _as(template: Correction) -> Fit:
+def _as(template: Correction) -> _Fit:
     """Fit factors, and a correction with the covariance of a template."""
 
     def fit_to(training: TrainingTimes) -> tuple[Efficiencies, Correction]:
         known = fit(training.times, training.devices)
-        return known, correction_of(training, known, template)
+        return known, _correction_of(training, known, template)
 
     return fit_to
 
@@ -259,17 +259,17 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
     """
     times = training.times
     known = fit(times, training.devices)
-    correction = correction_of(training, known)
+    correction = _correction_of(training, known)
     applications = training.labels("application")
-    errors, shares, explained = held_out(training, applications, _as(correction))
+    errors, shares, explained = _held_out(training, applications, _as(correction))
     sound = np.isfinite(errors) & ~training.noted
-    weights = equal_weights(applications)
+    weights = _equal_weights(applications)
     # The next application is one more of those on its kind of device.
     kinds = training.kinds
     number = max(len(set(applications[sound & (kinds == kind)].tolist())) for kind in np.unique(kinds))
     # Their kernels have other launches in the training.
     launches = _folds([row.cell for row in training.rows], _LAUNCH_FOLDS)
-    near_known = held_out(training, launches, _as(correction))
+    near_known = _held_out(training, launches, _as(correction))
     # Alternate between deviations far from all measured launches, and their ratio near one.
     near = np.ones(SIDES)
     for _ in range(_ITERATIONS):
@@ -285,14 +285,14 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
     )
 
 
-def equal_weights(applications: AnyArray) -> Reals:
+def _equal_weights(applications: AnyArray) -> Reals:
     """Weights of cells with equal sums for all applications."""
     _, number, count = np.unique(applications, return_inverse=True, return_counts=True)
     weights: Reals = 1.0 / count[number]
     return weights
 
 
-def widening(
+def _widening(
     training: TrainingTimes,
     errors: Reals,
     deviation: Reals,
@@ -311,7 +311,7 @@ def widening(
     ratio = np.abs(errors) / deviation
     chosen = chosen[np.argsort(ratio[chosen])]
     applications = training.labels("application")[chosen]
-    weights = equal_weights(applications)
+    weights = _equal_weights(applications)
     below = np.cumsum(weights) / weights.sum()
     share = min(0.9 * (1 + few / len(set(applications.tolist()))), 1.0)
     return float(np.interp(share, below, ratio[chosen])) / (doubt.factor if few else doubt.quantile)(0.9)
@@ -322,17 +322,17 @@ def _near(training: TrainingTimes, near_known: tuple[Reals, Reals, Reals], doubt
     errors, shares, explained = near_known
     deviation = doubt.deviation(shares, training.sides)
     is_near = [(explained > _IS_NEAR) & (training.sides == side) for side in range(SIDES)]
-    near: Reals = np.array([widening(training, errors, deviation, doubt, rows) for rows in is_near])
+    near: Reals = np.array([_widening(training, errors, deviation, doubt, rows) for rows in is_near])
     return np.clip(near, _NEAREST, 1.0)
 
 
 def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near: Reals) -> Reals:
     """Deviations by kind on devices of each side that were not measured."""
     devices = _folds(training.labels("device").tolist(), _DEVICE_FOLDS)
-    errors, shares, explained = held_out(training, devices, _as(correction))
+    errors, shares, explained = _held_out(training, devices, _as(correction))
     narrower = narrowed(explained, near[training.sides])
     sound = np.isfinite(errors) & ~training.noted
-    weights = equal_weights(training.labels("application"))
+    weights = _equal_weights(training.labels("application"))
     # Accelerators of many small cores are neither CPUs nor GPUs.
     usual_type = np.array([device.type in ("gpu", "cpu") for device in training.devices])
     by_side = []
@@ -341,9 +341,9 @@ def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near:
         rows, deviations = sound & of_side, usual
         if rows.any():
             scaled = errors[rows] / narrower[rows]
-            deviations = fit_deviations(scaled, shares[rows], weights[rows], usual, _DRAWN)
+            deviations = _fit_deviations(scaled, shares[rows], weights[rows], usual, _DRAWN)
         of_cells = deviation_of(shares, deviations) * narrower
-        wider = widening(training, errors, of_cells, doubt, of_side)
+        wider = _widening(training, errors, of_cells, doubt, of_side)
         by_side.append(np.maximum(deviations * wider, usual))
     return np.stack(by_side)
 
@@ -391,8 +391,8 @@ def cells_of_launches(training: TrainingTimes, sound: Flags) -> Iterator[Integer
 
 def forecasts_of(part: TrainingTimes, fitted: LaunchTimes) -> tuple[Reals, Reals, Reals]:
     """Log times of cells by a fitted model, their deviations, and the part of these that devices share."""
-    centre, shares = predicted(part.times, fitted.efficiencies(), part.devices)
-    shift, explained = corrected(part, fitted.correction, shares)
+    centre, shares = _predicted(part.times, fitted.efficiencies(), part.devices)
+    shift, explained = _corrected(part, fitted.correction, shares)
     deviations = fitted.on(part.devices).deviations[part.times.device]
     deviation = deviation_of(shares, deviations) * narrowed(explained, fitted.near[part.sides])
     return centre + shift, deviation, shared_part(shares, deviations)
@@ -439,9 +439,9 @@ def _joined(model: LaunchTimes, training: TrainingTimes) -> tuple[LaunchTimes, H
 
     def fit_to(times: TrainingTimes) -> tuple[Efficiencies, Correction]:
         known = fit(times.times, times.devices, model.efficiencies())
-        return known, model.correction.with_launches(correction_of(times, known, model.correction))
+        return known, model.correction.with_launches(_correction_of(times, known, model.correction))
 
-    errors, shares, explained = held_out(training, applications, fit_to)
+    errors, shares, explained = _held_out(training, applications, fit_to)
     names: list[str] = np.unique(applications).tolist()
     if not np.isfinite(errors).any():
         expected = "times of two applications or more"
@@ -458,11 +458,11 @@ def _joined(model: LaunchTimes, training: TrainingTimes) -> tuple[LaunchTimes, H
         chosen = rows & np.isfinite(errors) & ~training.noted
         if not chosen.any():
             return usual
-        scaled, weights = errors[chosen] / narrower[chosen], equal_weights(applications[chosen])
+        scaled, weights = errors[chosen] / narrower[chosen], _equal_weights(applications[chosen])
         pull = _WORTH_APPLICATIONS / len(np.unique(applications[chosen]))
-        of_kinds = fit_deviations(scaled, shares[chosen], weights, usual, pull)
+        of_kinds = _fit_deviations(scaled, shares[chosen], weights, usual, pull)
         of_cells = deviation_of(shares, of_kinds) * narrower
-        wider = widening(training, errors, of_cells, model.doubt, rows, few=True)
+        wider = _widening(training, errors, of_cells, model.doubt, rows, few=True)
         return np.maximum(of_kinds * wider, usual)
 
     factor, inside = model.doubt.factor(LEVEL), []
