@@ -96,17 +96,12 @@ def test_many_mixes_take_what_each_takes_by_itself(mixes: list[list[float]]) -> 
         assert alone == pytest.approx(together[index])
 
 
-def always(slowed: list[float]) -> Callable[[tuple[int, ...]], list[float]]:
-    return lambda running: slowed
-
-
 def test_what_is_not_known_makes_a_time_unknown_and_none_is_at_or_below_0() -> None:
-    for times, slowed in (([np.nan, 1.0], [2.0, 2.0]), ([1.0, 1.0], [2.0, np.nan])):
-        assert np.isnan(mix_time(times, always(slowed)))
-    assert refusal(mix_time, [0.0, 1.0], always([2.0] * 2)).startswith(
-        "isolated times: expected numbers above 0"
-    )
-    assert refusal(mix_time, [1.0, 2.0], always([-1.0] * 2)).startswith("slowdowns: expected numbers above 0")
+    for times, slowed in (([np.nan, 1.0], 2.0), ([1.0, 1.0], np.nan)):
+        assert np.isnan(mix_time(times, by_number({2: slowed})))
+    for times, slowed, what in (([0.0, 1.0], 2.0, "isolated times"), ([1.0, 2.0], -1.0, "slowdowns")):
+        sentence = refusal(mix_time, times, by_number({2: slowed}))
+        assert sentence.startswith(f"{what}: expected numbers above 0")
 
 
 @given(TIMES, st.floats(1, 5))

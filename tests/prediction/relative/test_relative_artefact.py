@@ -15,31 +15,20 @@ from crosscast.arrays import Reals
 from crosscast.data.profiles import from_row
 from crosscast.errors import InputError
 from crosscast.evaluation.relative.question import train_relative
+from crosscast.prediction.named_models import load_model
 from crosscast.prediction.relative import NO_SOURCE, Observations, RelativeResiduals
 from crosscast.prediction.relative.artefact import (
     RelativeForecast,
     TrainedRelativeModel,
     forecast_of,
-    open_model,
 )
 from crosscast.prediction.relative.models import models_named
 from crosscast.prediction.relative.nichols2024 import FixedVector, PublishedMean
 from crosscast.prediction.relative.observed import observations_of, vectors_of
-from crosscast.prediction.store import read
 from crosscast.prediction.time import ProfileBatch
 from support.johnston2018 import made_up
 from support.refusals import refusal
 from support.vectors import COUNTERS, DEVICES, made_vectors, trained, with_predictor
-
-
-def load(folder: Path) -> TrainedRelativeModel:
-    return open_model(read(folder, "relative"))
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    trained().save(tmp_path / "rpv")
-    return tmp_path / "rpv"
 
 
 def runs() -> Observations:
@@ -49,26 +38,25 @@ def runs() -> Observations:
 def test_a_model_of_other_devices_than_its_errors_is_refused(tmp_path: Path) -> None:
     two = FixedVector(np.array([0.5, 1.0]))
     with_predictor(trained(), two).save(tmp_path / "rpv")
-    assert "expected a model of 3 devices as its card says, found one that pred" in refusal(
-        load(tmp_path / "rpv").predict, runs()
-    )
+    refused = refusal(load_model(tmp_path / "rpv", "relative").predict, runs())
+    assert "expected a model of 3 devices as its card says, found one that pred" in refused
 
 
 def one_run(**changed: Any) -> Observations:
     return replace(runs().rows(np.array([0])), **changed)
 
 
-def test_counters_that_are_passed_over_are_named(folder: Path) -> None:
+def test_counters_that_are_passed_over_are_named() -> None:
     seen = one_run(names=(*COUNTERS, "MYSTERY"), counters=np.append(runs().counters[:1], [[3.0]], axis=1))
-    model = load(folder)
+    model = trained()
     forecast = model.predict(seen)
     assert forecast.warnings == (("counters that the model does not know are passed over: MYSTERY",),)
     np.testing.assert_array_equal(forecast.centre, model.predict(one_run()).centre)
 
 
-def test_a_run_that_lacks_nearly_all_counters_is_a_warning(folder: Path) -> None:
+def test_a_run_that_lacks_nearly_all_counters_is_a_warning() -> None:
     # As what perf stat counts on a CPU, asked of a model of GPUs: it was answered without a word.
-    model = load(folder)
+    model = trained()
     many = structs.replace(model.card, counters=(*COUNTERS, *(f"other{number}" for number in range(40))))
     seen = one_run(names=COUNTERS[:1], counters=runs().counters[:1, :1])
     ((warning,),) = TrainedRelativeModel(many, model.source).predict(seen).warnings
@@ -84,8 +72,8 @@ def test_a_run_that_lacks_nearly_all_counters_is_a_warning(folder: Path) -> None
     assert of_profiles.predict(seen).warnings == ((),)
 
 
-def test_a_source_that_was_not_in_the_training_is_a_warning(folder: Path) -> None:
-    model = load(folder)
+def test_a_source_that_was_not_in_the_training_is_a_warning() -> None:
+    model = trained()
     ((warning,),) = model.predict(one_run(source=("gpu",))).warnings
     assert warning.startswith("counted on gpu, and the model was trained on what was counted on cpu, fast")
     ((warning,),) = model.predict(one_run(source=(NO_SOURCE,))).warnings
@@ -148,64 +136,44 @@ def test_unknown_counters_alone_and_what_is_no_time_or_on_an_unknown_device_are_
     assert "time: expected the device that it was measured on" in refusal(predict, unknown, time_s=1.0)
 
 
-def residuals(
-    errors: Reals, groups: list[int] | None = None, sources: list[int] | None = None, devices: int = 1
-) -> RelativeResiduals:
-    """Errors of one device, or of several, in groups of one each unless told otherwise."""
-    matrix = np.asarray(errors, dtype=np.float64).reshape(-1, devices)
-    numbers = groups or range(len(matrix))
-    from_ = sources or [0] * len(matrix)
-    return RelativeResiduals.of([f"g{each}" for each in numbers], [f"s{each}" for each in from_], matrix)
-
-
 def test_an_interval_reaches_to_quantiles_of_errors_or_of_their_differences() -> None:
-    result = residuals(np.array([0.1, -0.9, 0.3, 0.2, -0.5, 0.4, 0.8, -0.7, 0.6]))
+    result = errors_of(np.array([[0.1], [-0.9], [0.3], [0.2], [-0.5], [0.4], [0.8], [-0.7], [0.6]]), 9)
     # Nine errors and the one to come: half of the ten is the fifth.
     assert [result.half_width(level, None).tolist() for level in (0.9, 0.8, 0.5)] == [[0.9], [0.8], [0.5]]
-    result = residuals(np.array([[0.1, 0.3], [0.2, 0.2], [-0.4, 0.4]]), devices=2)
+    result = errors_of(np.array([[0.1, 0.3], [0.2, 0.2], [-0.4, 0.4]]), 3)
     np.testing.assert_allclose(result.half_width(0.75, 0), [0, 0.8])
     np.testing.assert_allclose(result.half_width(0.5, 1), [0.2, 0])
 
 
 def test_errors_may_be_of_one_source_or_without_a_group() -> None:
-    result = residuals(np.array([1.0, 2.0, 3.0, 4.0]), [0, 0, 1, 2], [0, 1, 1, 0])
+    errors = np.array([[1.0], [2.0], [3.0], [4.0]])
+    result = RelativeResiduals.of(["g0", "g0", "g1", "g2"], ["s0", "s1", "s1", "s0"], errors)
     of_source = result.of_source("s1")
     assert of_source.log_error[:, 0].tolist() == [2, 3]
     assert (of_source.groups, of_source.group.tolist(), of_source.sources) == (("g0", "g1"), [0, 1], ("s1",))
     assert result.of_source("another") is result
     rows = result.rows(result.group != 1)
     assert (rows.log_error[:, 0].tolist(), rows.group.tolist()) == ([1, 2, 4], [0, 0, 1])
-    assert rows.groups == ("g0", "g2")
 
 
 KEYS = ("a", "b", "c", "d")
 
 
-def forecast(
-    devices: tuple[str, ...],
-    predicted: Reals,
-    sources: tuple[str, ...],
-    errors: RelativeResiduals,
-    relative_to: str | None,
-    level: float,
-) -> RelativeForecast:
-    """That of runs without names."""
-    none, empty = ("",) * len(sources), np.empty((len(sources), 0))
-    time_s = np.full(len(sources), np.nan)
-    runs = Observations(none, none, none, none, sources, (), empty, (), empty, time_s)
-    return forecast_of(runs, devices, predicted, errors, relative_to=relative_to, level=level)
-
-
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Predicted vectors, and errors that were made before."""
+    """Predicted vectors of runs without names, and errors that were made before."""
 
     predicted: Reals
     errors: RelativeResiduals
     sources: tuple[str, ...]
+    devices: tuple[str, ...] = KEYS
 
     def forecast(self, relative_to: str | None = None, level: float = 0.9) -> RelativeForecast:
-        return forecast(KEYS, self.predicted, self.sources, self.errors, relative_to, level)
+        none, empty = ("",) * len(self.sources), np.empty((len(self.sources), 0))
+        time_s = np.full(len(self.sources), np.nan)
+        runs = Observations(none, none, none, none, self.sources, (), empty, (), empty, time_s)
+        options: dict[str, Any] = {"relative_to": relative_to, "level": level}
+        return forecast_of(runs, self.devices, self.predicted, self.errors, **options)
 
 
 def errors_of(log_error: Reals, groups: int, sources: tuple[str, ...] = ("x",)) -> RelativeResiduals:
@@ -271,7 +239,7 @@ def test_the_order_of_devices_does_not_matter(case: Case, order: list[int], leve
     moved = replace(case.errors, log_error=case.errors.log_error[:, order])
     devices = tuple(KEYS[index] for index in order)
     one = case.forecast(None, level)
-    other = forecast(devices, case.predicted[:, order], case.sources, moved, None, level)
+    other = Case(case.predicted[:, order], moved, case.sources, devices).forecast(None, level)
     for name in ("centre", "low", "high", "fastest"):
         np.testing.assert_allclose(getattr(other, name), getattr(one, name)[:, order], rtol=1e-9, atol=1e-12)
     for row in range(len(one)):

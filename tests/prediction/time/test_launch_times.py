@@ -22,6 +22,7 @@ import crosscast
 from crosscast.arrays import Reals
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
 from crosscast.data.table import save, table_of
+from crosscast.data.times import KernelTime, LaunchTables
 from crosscast.device import Device
 from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.devices.sheets import sheets_of
@@ -35,9 +36,10 @@ from crosscast.prediction.time.launch_times import (
     LaunchModels,
     in_common,
     kind_number,
+    narrowed,
 )
 from crosscast.prediction.time.terms import TERMS, joined, terms
-from crosscast.prediction.time.training_times import doubt_of, fit_correction, with_device
+from crosscast.prediction.time.training_times import _widening, doubt_of, fit_correction, with_device
 from crosscast.prediction.time.work import TRAITS
 from support.refusals import refusal
 from support.streams import launch_tables, stream, times_of_streams
@@ -326,6 +328,33 @@ def test_what_a_device_reaches_is_learned_and_others_stay_as_they_are(
     facts = after.card.calibrated
     assert facts is not None
     assert (facts.device, facts.applications) == ("here", ("app0", "app1", "app2"))
+
+
+def test_launches_that_are_timed_together_wait_for_the_host_in_part() -> None:
+    cells = {("app", "copy", "ten"): [(0, 10.0)], ("app", "copy", "one"): [(0, 1.0)]}
+    times = [
+        KernelTime("lab", *cell, "gtx1080", 1e-4 * parts[0][1], "by the host", total=parts[0][1] > 1)
+        for cell, parts in cells.items()
+    ]
+    training = read_training(LaunchTables("made", (stream(1 << 20),), tuple(times), cells, {}))
+    together, alone = training.times.seconds[:, TERMS.index("launch")]
+    assert together / alone == pytest.approx(0.1 + 0.3 * 0.9, rel=1e-6)
+    assert training.times.share.tolist() == [10, 1]
+
+
+def test_one_more_application_has_larger_errors_and_launches_near_known_ones_have_smaller_ones(
+    model: TrainedLaunchTimes, tmp_path: Path
+) -> None:
+    launch_tables(tmp_path)
+    training = read_training(tmp_path)
+    errors = np.linspace(0.1, 2.0, len(training.rows))
+    one, doubt = np.ones(len(errors)), model.predictor.counted.doubt
+    usual, next_one = (
+        _widening(training, errors, one, doubt, one > 0, few=few) * quantile(0.9)
+        for few, quantile in ((False, doubt.quantile), (True, doubt.factor))
+    )
+    assert next_one > usual > 0
+    assert narrowed(np.array([0.0, 0.5, 1.0]), np.array([0.4])).tolist() == pytest.approx([1.0, 0.7, 0.4])
 
 
 def test_one_application_and_profiles_without_counts_are_too_little(model: TrainedLaunchTimes) -> None:
