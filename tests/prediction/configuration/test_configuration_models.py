@@ -258,6 +258,8 @@ def test_runs_that_are_not_there_are_named(folder: Path) -> None:
         model.predict({highest: measured(11)})
     with pytest.raises(InputError, match=r"runs: node: .*: power_w: expected a number, found time_s"):
         model.predict({highest: {"time_s": 1.0}})
+    with pytest.raises(InputError, match=r"runs: node: .*: time_s: expected a number, found 'long'"):
+        model.predict({highest: {**measured(11), "time_s": "long"}})
 
 
 def changes(surfaces: Surfaces) -> tuple[Reals, Reals, Reals]:

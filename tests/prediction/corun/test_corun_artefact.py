@@ -235,6 +235,7 @@ def test_intervals_are_the_noise_and_narrower_with_repeats(probed: TrainedCoRunM
         first = forecast.slowdown[0]
         assert first is not None and first.value == pytest.approx(1.5)
         widths.append(math.log(first.high / first.value))
+    assert probed.with_probes([]) is probed
     process = probed.predictor.process
     assert process is not None and process.scale.link == "logarithm"
     assert widths[0] == pytest.approx(1.645 * process.scale.spread * math.sqrt(process.sizes.noise), rel=1e-3)

@@ -249,7 +249,10 @@ def test_what_is_measured_is_not_named_again_and_counts() -> None:
     assert suggestion.error < suggestion.error_before < suggest_probes(Errors(STAR), 1).error_before
 
 
-def test_only_devices_of_interest_are_named() -> None:
+def test_only_devices_of_interest_are_named_and_those_measured_are_known() -> None:
+    assert refusal(suggest_probes, Errors(STAR), 1, measured=["e"]) == (
+        "measured: expected one of a, b, c, d, found 'e'"
+    )
     assert suggest_probes(Errors(STAR), 1, among=["a", "c", "d"]).devices[0] in ("c", "d")
 
 
