@@ -149,13 +149,9 @@ def test_limits_of_times_are_those_of_their_errors_or_of_slowdowns(
     json.dumps(model.to_dict(), allow_nan=False)
 
 
-def test_a_published_model_of_triples_alone_forecasts_triples(tmp_path: Path) -> None:
+def test_a_published_model_of_triples_alone_forecasts_no_pairs(tmp_path: Path) -> None:
     runs = made_co_runs(NAMES[:4], mixes=(3,))
-    runs = replace(runs, mixes=tuple(replace(mix, time_s=None) for mix in runs.mixes))
     trained = kept(tmp_path / "co", Published("decision-tree").fit(runs, 0), {"slowdown": 0.1}, runs)
-    (predicted,) = trained.predict([(A, B, C)])
-    assert predicted.time_s is not None
-    assert predicted.time_s.value == pytest.approx(trained.predictor.predict([(A, B, C)]).time_s[0])
     with pytest.raises(InputError, match=r"^mix: expected as many applications .* \(3\), found 2$"):
         trained.predict([(A, B)])
 

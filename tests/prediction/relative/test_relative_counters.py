@@ -80,11 +80,9 @@ def test_features_of_the_table_come_from_counters_of_each_tool(counters: str, ex
     [
         ("perf::BRANCHES", "branches"),
         ("branches:u", "branches"),
-        ("branches:ppp", "branches"),
         ("cpu_core/branches/u", "branches"),
         ("bdw_ep::ARITH", "bdw_ep::arith"),
         ("GINS: STL_ANY", "gins:stl_any"),
-        ("executed_control.flow_instructions", "executed_control.flow_instructions"),
     ],
 )
 def test_names_are_told_apart_from_what_tools_put_around_them(name: str, plain: str) -> None:

@@ -53,7 +53,6 @@ from support.grids import (
     lawful_grid,
     noisy_grid,
     profiles_of,
-    rms,
     small_grid,
     small_profiles,
 )
@@ -97,15 +96,6 @@ def test_a_kernel_without_times_changes_nothing_and_some_have_to_have_times(mode
     rest = grid.take(np.flatnonzero(np.arange(20) != 7))
     predicted, wanted = (model.fit(each, 0).log_time(grid.profiles) for each in (grid, rest))
     np.testing.assert_array_equal(predicted, wanted)
-
-
-def test_the_nearest_kernel_says_more_than_the_mean_of_a_device() -> None:
-    grid, held_out = small_grid(n=80), small_grid(n=40, seed=1)
-    errors, of_mean = (
-        each.fit(grid, 0).log_time(held_out.profiles) - held_out.log_time
-        for each in (Nearest(), DeviceMean())
-    )
-    assert rms(errors) < 0.5 * rms(of_mean)
 
 
 def test_metrics_that_a_kernel_lacks_are_left_out_in_the_training_and_refused_later() -> None:
