@@ -273,16 +273,10 @@ class Correction(Stored, kind="correction"):
 
     def with_launches(self, other: Correction) -> Correction:
         """Correction with the launches of both, and the covariance of this one."""
-        return replace(
-            self,
-            names=(*self.names, *other.names),
-            traits=np.concatenate([self.traits, other.traits]),
-            launch=np.concatenate([self.launch, other.launch + len(self.names)]),
-            side=np.concatenate([self.side, other.side]),
-            memory=np.concatenate([self.memory, other.memory]),
-            errors=np.concatenate([self.errors, other.errors]),
-            counts=np.concatenate([self.counts, other.counts]),
-        )
+        numbered = replace(other, launch=other.launch + len(self.names))
+        names = ("traits", "launch", "side", "memory", "errors", "counts")
+        both = {name: np.concatenate([getattr(self, name), getattr(numbered, name)]) for name in names}
+        return replace(self, names=(*self.names, *other.names), **both)
 
     def nearest(self, distances: Reals) -> tuple[Integers, Reals]:
         """Numbers of the known launches most similar to ``m``, and similarities from 1 to 0."""
