@@ -1,4 +1,4 @@
-"""NumPy array types by element, distances of rows, and arrays as bytes of a file."""
+"""NumPy array types by element, and arrays as bytes of a file."""
 
 from __future__ import annotations
 
@@ -19,13 +19,6 @@ AnyArray = npt.NDArray[np.generic]
 
 Arrays = dict[str, AnyArray]
 """Arrays by name."""
-
-
-def squared_distances(ones: Reals, others: Reals) -> Reals:
-    """Squared distances ``(n, m)`` of rows ``(n, d)`` from rows ``(m, d)``."""
-    squares = (ones**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * ones @ others.T
-    distances: Reals = np.maximum(squares, 0.0)
-    return distances
 
 
 def npz_bytes(arrays: Mapping[str, AnyArray]) -> bytes:

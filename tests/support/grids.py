@@ -129,11 +129,6 @@ def grid_of_times(profiles: ProfileBatch, log_time: Reals) -> Grid:
     return Grid(profiles, keys, log_time, np.where(known, 0.1, np.nan), known.astype(np.int64))
 
 
-def rms(errors: Reals) -> float:
-    """Root of the mean square of those that are numbers."""
-    return float(np.sqrt(np.nanmean(errors**2)))
-
-
 CLOCKS = (1e9, 2e9, 3e9)
 THREADS = (1.0, 2.0, 4.0)
 

@@ -27,7 +27,7 @@ FOLDS: Mapping[str, str] = {
 }
 """Names of folds, and the labels by which they group times."""
 
-_SOURCES = ("prediction/time", "devices")
+_SOURCES = ("prediction", "devices")
 _KINDS = {"gpu": "GPU", "cpu": "CPU"}
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Protocol
 
 import numpy as np
 
-from crosscast.arrays import Integers, Reals, squared_distances
+from crosscast.arrays import Integers, Reals
 from crosscast.data.corun import CoRuns, MeasuredMix
 from crosscast.errors import InputError, expect_known, importing
 from crosscast.prediction.corun import CoRunModel, CoRunPrediction, CoRunPredictor, Mix
@@ -26,7 +26,7 @@ from crosscast.prediction.corun.features import (
 )
 from crosscast.prediction.corun.slowdowns import even_slowdown, mix_times, with_fewer
 from crosscast.prediction.serialization import Array, Nested, Stored
-from crosscast.prediction.trained import single_threaded
+from crosscast.prediction.trained import single_threaded, squared_distances
 from crosscast.prediction.trees import (
     Trees,
     constant,

@@ -21,7 +21,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from crosscast.arrays import Flags, Integers, Reals, squared_distances
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.devices.sheets import Sheets, sheets_of
 from crosscast.errors import InputError
@@ -38,6 +38,7 @@ from crosscast.prediction.time.terms import (
     terms,
 )
 from crosscast.prediction.time.work import TRAITS, Work
+from crosscast.prediction.trained import squared_distances
 
 KINDS = ("launch", "start", "rates", "memory", "latency")
 """Kinds of times, by the terms on which most is spent; their errors differ."""

@@ -23,7 +23,7 @@ from typing import Annotated
 
 import numpy as np
 
-from crosscast.arrays import Flags, Integers, Reals, squared_distances
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError, expect_known
 from crosscast.prediction.serialization import Array, Nested, Stored
@@ -38,6 +38,7 @@ from crosscast.prediction.time.physical import (
     quantities_of,
     standardized,
 )
+from crosscast.prediction.trained import squared_distances
 from crosscast.prediction.trees import Rows, Trees, device_codes, draw_trees, exported, joined
 from crosscast.profile import METRICS
 
