@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from statistics import NormalDist
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -276,7 +276,7 @@ class Correction(Stored, kind="correction"):
         """Correction with the launches of both, and the covariance of this one."""
         numbered = replace(other, launch=other.launch + len(self.names))
         names = ("traits", "launch", "side", "memory", "errors", "counts")
-        both = {name: np.concatenate([getattr(self, name), getattr(numbered, name)]) for name in names}
+        both: Any = {name: np.concatenate([getattr(self, name), getattr(numbered, name)]) for name in names}
         return replace(self, names=(*self.names, *other.names), **both)
 
     def nearest(self, distances: Reals) -> tuple[Integers, Reals]:
