@@ -26,19 +26,9 @@ from crosscast.data.times import LaunchTables, read_launch_tables
 from crosscast.device import Device
 from crosscast.devices.catalogue import device_named
 from crosscast.evaluation.time.launch_times import Outside, forecast_cells, scores
-from crosscast.prediction.time.launch_times import (
-    IN_COMMON,
-    DeviceErrors,
-    LaunchTimes,
-    in_common,
-)
-from crosscast.prediction.time.training_times import (
-    TrainingTimes,
-    cells_of_launches,
-    fit_launch_times,
-    forecasts_of,
-    read_training,
-)
+from crosscast.prediction.time.datasets import TrainingTimes, read_training
+from crosscast.prediction.time.launch_times import IN_COMMON, DeviceErrors, LaunchTimes, in_common
+from crosscast.prediction.time.training_times import cells_of_launches, fit_launch_times, forecasts_of
 
 LEVEL = 0.9
 

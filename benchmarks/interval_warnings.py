@@ -20,8 +20,8 @@ from crosscast.prediction.corun.artefact import outside_sentences
 from crosscast.prediction.corun.features import Traits
 from crosscast.prediction.corun.models import DEFAULT_MODEL as CORUN_MODEL
 from crosscast.prediction.corun.models import models_named
+from crosscast.prediction.time import Grid
 from crosscast.prediction.time.artefact import metric_ranges
-from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.datasets import grid_of
 from crosscast.prediction.time.models import DEFAULT_MODEL, model_named
 

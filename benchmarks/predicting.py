@@ -27,8 +27,8 @@ from benchmarks.table import Verdict, milliseconds, text_table
 from crosscast.arrays import Reals
 from crosscast.data.dataset import read_dataset
 from crosscast.prediction.store import read
+from crosscast.prediction.time import Grid, ProfileBatch
 from crosscast.prediction.time.artefact import TrainedTimeModel, open_model
-from crosscast.prediction.time.data import Grid, ProfileBatch
 from crosscast.prediction.time.datasets import grid_of
 
 _LOAD_S = 0.050

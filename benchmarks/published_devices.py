@@ -70,7 +70,9 @@ _PRODUCTS: Mapping[str, tuple[str, Size, int, int, Mapping[str, float]]] = {
     "vectors": ("vectors<128, 128, 8, 8, 8>", 256, 128, 4096, {"rx7900gre": 14820.4, "rtx4090": 43326.3}),
     "warps": ("warps<128, 128, 16, 64, 64, 8, 4, 4, 128>", 128, 128, 4096, {"rtx4090": 46349.9}),
 }
-_ON_UHD = {  # Kernel, grid, block, and milliseconds on a UHD Graphics 630
+_ON_UHD: Mapping[
+    str, tuple[Size, Size, float]
+] = {  # Kernel, grid, block, and milliseconds on a UHD Graphics 630
     "product_by_item<1024>": ((4, 1024), 256, 417),
     "product_by_item<1920>": ((8, 1920), 240, 1858),
     "product_by_row<1024>": (16, 64, 364),
@@ -141,24 +143,26 @@ def cases(_: Path) -> Iterator[Case]:
         yield _on("rtx4090", (8 << 20) / rate * 1e-3, f"tiles-{name}", name, (32, 32), (32, 8), arguments)
     for name, (kernel, block, side, n, rates) in _PRODUCTS.items():
         arguments = [*[buffer("float", n * n)] * 3, value(n), value(1.0), value(0.0)]
-        grid = (n // side, n // side)
-        yield _of_kernels(f"product-{name}", kernel, grid, block, arguments, times(2.0 * n**3, rates))
-    for kernel, (grid, block, ms) in _ON_UHD.items():
+        taken = times(2.0 * n**3, rates)
+        yield _of_kernels(f"product-{name}", kernel, (n // side, n // side), block, arguments, taken)
+    for kernel, (grid, block, took_ms) in _ON_UHD.items():
         arguments = [buffer("float", 1920 * 1920)] * 3
-        yield _on("uhd-graphics-630", ms * 1e3, f"uhd-{kernel}", kernel, grid, block, arguments)
+        yield _on("uhd-graphics-630", took_ms * 1e3, f"uhd-{kernel}", kernel, grid, block, arguments)
     n = 256**3
     arguments = [buffer("float", 19 * n), buffer("uchar", n), *map(value, (n, 256, 0, 1.0))]
     taken = times(n, {device: 1e-3 * rate for device, rate in _CELLS.items()})
     yield _of_kernels("lattice", "lattice_boltzmann", n // 64, 64, arguments, taken)
     for kind, by_steps in _MIXED.items():
-        for steps, ms in by_steps.items():
+        for steps, step_ms in by_steps.items():
             arguments, kernel = [value(1), buffer(kind, _VALUES)], f"mixed<{kind}, 4, {steps}>"
-            grid = _VALUES // (8 * 256 * 4)
-            yield _of_kernels(f"mixed-{kind}-{steps}", kernel, grid, 256, arguments, {"arc-a750": ms * 1e-3})
-    for kernel, rate in _HASHES.items():
+            taken = {"arc-a750": step_ms * 1e-3}
+            yield _of_kernels(
+                f"mixed-{kind}-{steps}", kernel, _VALUES // (8 * 256 * 4), 256, arguments, taken
+            )
+    for kernel, giga_a_second in _HASHES.items():
         arguments = [buffer("uint", 16 * _CANDIDATES), buffer("uint", _FIRSTS), {"type": "uint", "value": 1}]
         arguments += [buffer("uint", 1), value(_FIRSTS)]
-        taken = times(_CANDIDATES * _FIRSTS, {"rx6800": rate})
+        taken = times(_CANDIDATES * _FIRSTS, {"rx6800": giga_a_second})
         yield _of_rates(f"hash-{kernel}", kernel, _CANDIDATES // 256, 256, arguments, taken)
 
 

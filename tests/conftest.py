@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import crosscast
-from crosscast.prediction.time.data import Grid
+from crosscast.prediction.time import Grid
 from crosscast.prediction.time.datasets import grid_of
 from crosscast.profile import METRICS, Profile
 from support import compile_cache, fit_cache

@@ -12,7 +12,7 @@ import crosscast
 from crosscast.cli import main
 from crosscast.device import Device
 from crosscast.devices.catalogue import device_named
-from crosscast.forecasting import verdicts_beside
+from crosscast.forecasting import _link, beside_measured, verdicts_beside
 from support.refusals import refusal, refusals
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "vecadd.toml"
@@ -58,6 +58,28 @@ def test_nothing_bounds_a_kernel_on_a_device_of_which_the_name_alone_is_known() 
     short = replace(profile, metrics={"total_instruction_count": 1}, launch={})
     assert verdicts_beside(forecast, [short, profile], {"gtx1080": device_named("gtx1080")}) == [verdict]
     assert verdicts_beside(forecast, [profile], {"gtx1080": Device("gtx1080", "mine", type="node")}) == [None]
+
+
+def test_measured_times_by_the_devices_clock_stand_beside_forecasts_without_the_hosts_launch() -> None:
+    forecast = crosscast.predict(EXAMPLE, devices=["gtx1080"])
+    whole, launch = float(forecast.centre[0, 0]), forecast.term_shares(0, 0)["launch"]
+    on_device = whole * (1 - launch)
+    (kernel,) = forecast.profiles.kernel
+    for measured_s, inside in ((on_device, True), (100 * on_device, False)):
+        (row,) = (
+            beside_measured(forecast, {kernel: measured_s, "another": 1.0}).to_pandas().to_dict("records")
+        )
+        assert row["forecast_s"] == pytest.approx(on_device, rel=1e-3) and 0 < launch < 1
+        assert row["forecast_over_measured"] == pytest.approx(on_device / measured_s, rel=1e-3)
+        assert row["inside"] == inside
+    assert "launch" not in forecast.on_device().term_shares(0, 0)
+    assert sum(forecast.on_device().term_shares(0, 0).values()) == pytest.approx(1, abs=1e-3)
+
+
+def test_transfers_take_the_bus_of_a_gpu_and_half_of_the_memory_of_a_cpu() -> None:
+    (gpu, cpu), bus = (device_named(key) for key in ("gtx1080", "i7-6700k")), 15.75e9
+    assert [_link(gpu), _link(cpu)] == [bus, cpu.numbers["bandwidth_bytes_per_s"] / 2]
+    assert _link(Device("bare", type="cpu")) == bus
 
 
 def test_recorded_times_stand_beside_those_of_a_dataset() -> None:

@@ -115,7 +115,8 @@ def expect_known(
     words: str = "one of",
 ) -> None:
     """Raise InputError unless one or several names are known; `words` are before these in the message."""
-    for name in [names] if isinstance(names, str) else names:
+    # Callers from Python may give what is no name at all.
+    for name in [names] if isinstance(names, str) or not isinstance(names, Iterable) else names:
         if name not in known:
             expected = f"{words} {', '.join(known)}"
             raise InputError.of(where=where, field=field, expected=expected, found=repr(name))

@@ -16,6 +16,7 @@ import numpy as np
 from crosscast.characterization.embedding import profile_of
 from crosscast.characterization.embedding.files import read_content, read_embedded
 from crosscast.data.fields import as_sequence
+from crosscast.data.files import exists
 from crosscast.data.profiles import from_row, read_csv, read_parquet
 from crosscast.devices.catalogue import device_named
 from crosscast.devices.launch_work import amounts_of
@@ -24,7 +25,7 @@ from crosscast.devices.roofline import DEVICES, Verdict, Verdicts, verdict_of, v
 from crosscast.errors import InputError
 from crosscast.kernel import LAUNCH_FILES, Launch
 from crosscast.prediction.named_models import first_fit, models_for, named_devices
-from crosscast.prediction.time.data import ProfileBatch, kernel_key
+from crosscast.prediction.time import ProfileBatch, kernel_key
 from crosscast.profile import Profile
 from crosscast.results import Tabular
 
@@ -280,7 +281,7 @@ def read_profiles(
 
     `left_out` is told of each launch of a trace that is refused.
     """
-    if path.is_dir():
+    if exists(path) and path.is_dir():
         # Imported here: stored profiles need none of it.
         from crosscast.tracing.trace import is_trace
 

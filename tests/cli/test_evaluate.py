@@ -12,7 +12,7 @@ from crosscast.cluster.placements import PLACEMENTS
 from crosscast.data.dataset import read_dataset, write_dataset
 from crosscast.evaluation.keep import digest
 from crosscast.prediction.named_models import load_model
-from crosscast.prediction.time.data import Grid
+from crosscast.prediction.time import Grid
 from crosscast.prediction.time.datasets import grid_of
 from support.choices import PROGRAMS, named_surfaces
 from support.commands import Command, Output, written

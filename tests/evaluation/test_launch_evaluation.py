@@ -17,7 +17,7 @@ from crosscast.data.table import read_table, save, table_of
 from crosscast.data.times import PARTS, TIMES, read_launch_tables
 from crosscast.devices.catalogue import device_named
 from crosscast.evaluation.time.launch_times import Outside, scores, train_launch_times
-from crosscast.prediction.time.training_times import read_training
+from crosscast.prediction.time.datasets import read_training
 from support.commands import Command, Output
 from support.refusals import refusal
 from support.streams import launch_tables, stream

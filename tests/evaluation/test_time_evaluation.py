@@ -9,7 +9,7 @@ import pytest
 
 from crosscast.errors import InputError
 from crosscast.evaluation.time.evaluation import FOLDS, MOST_SETS, evaluate_time, folds_of, probe_sets
-from crosscast.prediction.time.data import Grid
+from crosscast.prediction.time import Grid
 from crosscast.prediction.time.forecast import Model
 from crosscast.prediction.time.gaussian import Gaussian
 from crosscast.prediction.time.models import DeviceMean

@@ -17,7 +17,7 @@ from crosscast.data.dataset import bundled_dataset
 from crosscast.evaluation.time.evaluation import always_the_same, noise_floor
 from crosscast.evaluation.time.question import effect_of
 from crosscast.evaluation.time.scores import Scores, TimeOutcome, of_applications, scores
-from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain
+from crosscast.prediction.time import Grid, ProfileBatch, Toolchain
 from crosscast.prediction.time.datasets import grid_of
 from crosscast.profile import METRICS
 from support.grids import NAMES, lawful_grid

@@ -13,7 +13,7 @@ from crosscast.device import Device
 from crosscast.errors import EnvironmentFault, InputError
 from crosscast.measure import calibration, campaign
 from crosscast.prediction.named_models import models_for, named_models
-from crosscast.prediction.time.datasets import with_device
+from crosscast.prediction.time.training_times import with_device
 from crosscast.tuning.ranking import model_for
 from support.commands import Command, Output
 from support.refusals import refusal, refusals

@@ -95,7 +95,7 @@ def test_a_score_far_beyond_the_others_is_written_at_the_end_of_the_axis() -> No
     values = {"a": 0.1, "b": 0.2, "c": 9.0, "none": None}
     rows = [ScoredModel(name, False, {"mape": value}, {}) for name, value in values.items()]
     (axes,) = scores_figure(rows, {"mape": "error, %"}).axes
-    assert [float(line.get_xdata()[0]) for line in axes.lines] == [10.0, 20.0]
+    assert [np.asarray(line.get_xdata())[0] for line in axes.lines] == [10.0, 20.0]
     assert [text.get_text() for text in axes.texts] == ["900 →"]
     assert axes.get_xlim()[1] == 50.0
 

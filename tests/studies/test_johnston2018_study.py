@@ -11,7 +11,8 @@ import pytest
 from crosscast.data.dataset import Dataset
 from crosscast.data.schema import RECORDS
 from crosscast.data.table import table_of
-from crosscast.prediction.time.johnston2018 import PublishedForest, Rows, draw_trees
+from crosscast.prediction.time.models import PublishedForest
+from crosscast.prediction.trees import Rows, draw_trees
 from crosscast.studies import johnston2018
 from crosscast.studies.johnston2018 import (
     FIGURE_3_MAE,

@@ -23,7 +23,8 @@ from crosscast.prediction.configuration import process as configuration
 from crosscast.prediction.corun import models, moolchandani2022
 from crosscast.prediction.relative import models as relative
 from crosscast.prediction.relative import nichols2024
-from crosscast.prediction.time import johnston2018, physical, unseen
+from crosscast.prediction.time import models as time_models
+from crosscast.prediction.time import physical, unseen
 from support.compile_cache import cached
 
 _FITS: tuple[tuple[Any, str], ...] = (
@@ -32,7 +33,7 @@ _FITS: tuple[tuple[Any, str], ...] = (
     (relative, "_prices_of"),
     (nichols2024.VectorBoosting, "boost"),
     (nichols2024.PublishedVectorForest, "fit"),
-    (johnston2018.PublishedForest, "fit"),
+    (time_models.PublishedForest, "fit"),
     (unseen, "fit_similarity"),
     (models.Process, "fit"),
     (moolchandani2022, "fit_regressor"),

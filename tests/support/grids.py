@@ -8,7 +8,7 @@ from crosscast.arrays import Reals
 from crosscast.data.configuration import Configuration
 from crosscast.device import Device
 from crosscast.prediction.configuration import ConfigurationSpace, KernelAt, Surfaces
-from crosscast.prediction.time.data import Grid, ProfileBatch
+from crosscast.prediction.time import Grid, ProfileBatch
 from crosscast.profile import METRICS
 
 DEVICES = (
@@ -127,11 +127,6 @@ def grid_of_times(profiles: ProfileBatch, log_time: Reals) -> Grid:
     known = np.isfinite(log_time)
     keys = tuple(Device(f"d{place}") for place in range(log_time.shape[1]))
     return Grid(profiles, keys, log_time, np.where(known, 0.1, np.nan), known.astype(np.int64))
-
-
-def rms(errors: Reals) -> float:
-    """Root of the mean square of those that are numbers."""
-    return float(np.sqrt(np.nanmean(errors**2)))
 
 
 CLOCKS = (1e9, 2e9, 3e9)

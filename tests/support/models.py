@@ -30,10 +30,9 @@ from crosscast.prediction.configuration.artefact import (
 from crosscast.prediction.configuration.bailey2014 import PublishedModel, PublishedPredictor
 from crosscast.prediction.named_models import load_model
 from crosscast.prediction.store import CARD
-from crosscast.prediction.time import models
+from crosscast.prediction.time import Grid, ProfileBatch, Toolchain, models
 from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges
 from crosscast.prediction.time.card import Range, TimeCard
-from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain
 from crosscast.prediction.time.forecast import Model, TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor
 from crosscast.prediction.time.physical import Physical

@@ -24,7 +24,7 @@ from crosscast.forecasting import (
     with_verdicts,
 )
 from crosscast.prediction.named_models import first_fit, models_for, named_devices
-from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.trained import forecasts_answer
 from crosscast.profile import Profile

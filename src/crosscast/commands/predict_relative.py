@@ -20,7 +20,7 @@ from crosscast.prediction.named_models import Loaded, first_fit, models_for
 from crosscast.prediction.relative import NO_SOURCE, Observations, observations_of_profiles
 from crosscast.prediction.relative.artefact import RelativeForecast, TrainedRelativeModel
 from crosscast.prediction.relative.observed import numeric_settings, observations_of, scale_of
-from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time import ProfileBatch
 from crosscast.prediction.trained import UnsuitedError, forecasts_answer
 from crosscast.report.relative import forecasts_report
 

@@ -15,7 +15,7 @@ from crosscast.data.dataset import dataset_named
 from crosscast.data.files import atomic_file, make_folder
 from crosscast.devices.device_files import read_device
 from crosscast.errors import InputError
-from crosscast.prediction.time.training_times import read_training
+from crosscast.prediction.time.datasets import read_training
 from crosscast.report.tuning import evaluation_figures, evaluation_report, ranking_figures, ranking_report
 from crosscast.results import rows_of
 from crosscast.tuning.evaluation import evaluate_tuning

@@ -35,6 +35,14 @@ def _home(variable: str, default: str) -> Path:
     return (Path(base) if base else Path.home() / default) / "crosscast"
 
 
+def exists(path: str | Path) -> bool:
+    """Whether there is such a file or folder; no file has a name as long as that of a mistaken argument."""
+    try:
+        return Path(path).exists()
+    except OSError:
+        return False
+
+
 def read_bytes(path: Path, what: str, most_bytes: int) -> bytes:
     """Read a file of at most `most_bytes`; `what` names its content in messages."""
     try:

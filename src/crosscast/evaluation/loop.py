@@ -21,6 +21,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Generic, Protocol, Required, TypedDict, TypeVar
 
@@ -427,13 +428,13 @@ def worker_processes(jobs: int | None) -> int | None:
 
 def check_jobs(jobs: int | None) -> None:
     """Raise an `InputError` unless the number of processes is at least 1."""
-    if jobs is not None and jobs < 1:
+    if jobs is not None and not (isinstance(jobs, Integral) and jobs >= 1):
         raise InputError.of(where="jobs", expected="at least 1", found=jobs)
 
 
 def check_seed(seed: int) -> None:
     """Raise InputError for a seed that some library would refuse in the middle of the work."""
-    if not 0 <= seed <= MOST_SEED:
+    if not (isinstance(seed, Integral) and 0 <= seed <= MOST_SEED):
         raise InputError.of(where="seed", expected=f"a number from 0 to {MOST_SEED}", found=seed)
 
 

@@ -24,8 +24,9 @@ from crosscast.measure.opencl import OpenCLDevice, find
 from crosscast.measure.subjects import Settings
 from crosscast.prediction.named_models import BUNDLED, load_model, models_home, recipes
 from crosscast.prediction.time.card import HeldOut
-from crosscast.prediction.time.datasets import devices_of, grid_of, launch_tables_of, with_device
+from crosscast.prediction.time.datasets import devices_of, grid_of, launch_tables_of
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
+from crosscast.prediction.time.training_times import with_device
 from crosscast.suite.application import TYPICAL, selected
 
 BASE = "launch-times"

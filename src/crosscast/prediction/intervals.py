@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -24,8 +25,9 @@ _TINY = 1e-9
 
 def check_level(level: float, name: str = "level") -> None:
     """Raise an `InputError` unless the level, or what else has the name, is a probability between 0 and 1."""
-    if not 0 < level < 1:
-        raise InputError.of(where=name, expected="a probability between 0 and 1", found=f"{level:g}")
+    if not isinstance(level, Real) or not 0 < level < 1:
+        found = f"{level:g}" if isinstance(level, Real) else repr(level)
+        raise InputError.of(where=name, expected="a probability between 0 and 1", found=found)
 
 
 def most_level(groups: int) -> float:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, 
 import msgspec
 
 from crosscast.data.fields import as_sequence, decode
-from crosscast.data.files import data_home
+from crosscast.data.files import data_home, exists
 from crosscast.errors import ImplausibleError, InputError
 from crosscast.prediction import store
 from crosscast.prediction.trained import UnsuitedError, format_names
@@ -184,7 +184,7 @@ def model_named(model: str) -> NamedModel:
 
 def folder_of(model: str | Path, question: str | None = None) -> Path:
     """Folder of a model, given by name or folder; `question` is the one that a named model must answer."""
-    if Path(model).exists() or Path(model).name != str(model):
+    if exists(model) or Path(model).name != str(model):
         return Path(model)
     if is_named(str(model)):
         return (BUNDLED if str(model) in recipes() else models_home()) / model
@@ -197,12 +197,12 @@ def folder_of(model: str | Path, question: str | None = None) -> Path:
 
 def is_named(name: str) -> bool:
     """Whether a bundled model or one of the user has this name, even if it is damaged."""
-    return name in recipes() or (models_home() / name / store.CARD).exists()
+    return name in recipes() or exists(models_home() / name / store.CARD)
 
 
 def _is_plugged(model: str) -> bool:
     """Whether another package has a model of this name, and there is no folder or named model of it."""
-    if Path(model).exists() or is_named(model):
+    if exists(model) or is_named(model):
         return False
     return any(each.name == model for each in entry_points(group=PLUGINS))
 

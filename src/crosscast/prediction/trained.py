@@ -1,6 +1,6 @@
 """A trained model of any question: its card, its folder, and its fitted part, read when first needed.
 
-All questions share fits with one thread of the numerical libraries, and the warnings of forecasts, too.
+All questions share fits with one thread of the numerical libraries, distances, and the warnings of forecasts.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
+import numpy as np
 
-from crosscast.arrays import Arrays
+from crosscast.arrays import Arrays, Reals
 from crosscast.data.fields import Section, decode
 from crosscast.errors import InputError, importing
 from crosscast.prediction.intervals import IntervalMethod
@@ -50,6 +51,13 @@ def _controller(modules: int) -> ThreadpoolController:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+def squared_distances(ones: Reals, others: Reals) -> Reals:
+    """Squared distances ``(n, m)`` of rows ``(n, d)`` from rows ``(m, d)``."""
+    squares = (ones**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * ones @ others.T
+    distances: Reals = np.maximum(squares, 0.0)
+    return distances
 
 
 class Card(Protocol):

@@ -17,8 +17,8 @@ from crosscast.arrays import Reals
 from crosscast.evaluation.resampling import Confidence
 from crosscast.evaluation.time.launch_times import LaunchEvaluation
 from crosscast.evaluation.time.scores import Result, Scores, TimeEvaluation, TimeOutcome
+from crosscast.prediction.time import Grid
 from crosscast.prediction.time.card import TimeCard
-from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.models import BASELINES
 from crosscast.prediction.trained import level_of
 from crosscast.report import figures as draw

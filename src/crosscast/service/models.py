@@ -18,7 +18,7 @@ from crosscast.errors import CrosscastError, InputError
 from crosscast.forecasting import Recorded, read_profiles
 from crosscast.prediction.named_models import folder_of, load_model
 from crosscast.prediction.store import CARD
-from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time import ProfileBatch
 from crosscast.profile import Profile
 
 _MOST_BYTES = 1 << 20

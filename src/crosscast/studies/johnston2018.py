@@ -22,7 +22,8 @@ from crosscast.data.dataset import Dataset
 from crosscast.data.schema import size_order
 from crosscast.evaluation.loop import RunArguments, check_seed, run_tasks
 from crosscast.evaluation.time.scores import Scores, TimeOutcome, pair_order, scores
-from crosscast.prediction.time.johnston2018 import PublishedForest, Rows
+from crosscast.prediction.time.models import PublishedForest
+from crosscast.prediction.trees import Rows
 from crosscast.studies.johnston2018_forests import (
     NODE_SIZE,
     TRIED,

@@ -12,9 +12,9 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.data.views import KERNEL_AT_A_SIZE, of_successful_sessions, run_means
 from crosscast.errors import InputError
-from crosscast.prediction.time.data import Grid
+from crosscast.prediction.time import Grid
 from crosscast.prediction.time.datasets import grid_of
-from crosscast.prediction.time.johnston2018 import Rows, device_codes, draw_trees
+from crosscast.prediction.trees import Rows, device_codes, draw_trees
 from crosscast.profile import METRICS
 from crosscast.units import microseconds
 

@@ -25,11 +25,12 @@ from crosscast.arrays import Flags, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.device import Device
 from crosscast.errors import InputError, importing
-from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time import ProfileBatch
+from crosscast.prediction.time.datasets import TrainingTimes
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import LaunchModels
-from crosscast.prediction.time.training_times import TrainingTimes, fit_launch_times
+from crosscast.prediction.time.training_times import fit_launch_times
 from crosscast.results import Tabular
 from crosscast.tuning import Space, Variants, label_of, variants_of
 from crosscast.tuning.profiling import Begin, Progress

@@ -20,7 +20,7 @@ from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
 from crosscast.kernel import MAX_BLOCK_SIZE
 from crosscast.prediction.named_models import load_model, models_for_devices
-from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time import ProfileBatch
 from crosscast.prediction.time.terms import TERMS
 from crosscast.profile import Profile, doubts
 from crosscast.results import Tabular

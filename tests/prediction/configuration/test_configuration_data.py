@@ -15,7 +15,7 @@ from crosscast.data.table import Table, table_of
 from crosscast.data.views import CONFIGURED
 from crosscast.errors import InputError
 from crosscast.prediction import configuration as data
-from crosscast.prediction.configuration.choice import NO_CAP, choice_of, within_slowdown
+from crosscast.prediction.configuration.choice import NO_CAP, choice_of, select, within_slowdown
 from crosscast.prediction.configuration.features import SampleColumns, SampleFeatures, counts_in
 from crosscast.prediction.intervals import most_level
 from support.grids import linear_space
@@ -367,3 +367,12 @@ def test_a_cap_and_a_limit_are_both_kept() -> None:
     assert choice.recommended is not None
     assert choice.recommended.configuration == SPACE.configurations[1]
     assert choice_of(forecast(), SPACE, 70.0, max_slowdown=0.05).recommended is None
+
+
+def test_without_a_confidence_what_surely_keeps_to_the_cap_counts_more_than_what_hardly_does() -> None:
+    unsure = forecast(spread=0.1, measured=())
+    # The fastest keeps to 101 W with 55 %, the next is 3 % slower and does for sure.
+    assert select(unsure, 101.0) == 1
+    assert select(unsure, 101.0, confidence=0.5) == 0
+    assert select(unsure, 101.0, confidence=0.6) == 1
+    assert select(unsure, 10.0) is None

@@ -100,13 +100,10 @@ def test_members_that_leave_the_memory_system_idle_have_a_slowdown_of_their_own(
     assert predicted[1].min() > 1.05
 
 
-@pytest.mark.parametrize("link", ["traits", "no traits"])
-def test_slowdowns_that_are_all_the_same_are_predicted(link: str) -> None:
-    runs = BOTH if link == "traits" else featureless(BOTH)
-    predicted = (
-        Process().fit(replace(runs, mixes=changed(runs.mixes, 1.5)), 0).predict([runs.mixes[0].isolated_runs])
-    )
-    assert_allclose(predicted.slowdown[0], 1.5, rtol=1e-6)
+@pytest.mark.parametrize("runs", [BOTH, featureless(BOTH)], ids=["traits", "no traits"])
+def test_slowdowns_that_are_all_the_same_are_predicted(runs: CoRuns) -> None:
+    fitted = Process().fit(replace(runs, mixes=changed(runs.mixes, 1.5)), 0)
+    assert_allclose(fitted.predict([runs.mixes[0].isolated_runs]).slowdown[0], 1.5, rtol=1e-6)
 
 
 def test_mixes_with_a_failed_member_or_without_slowdowns_teach_nothing(fitted: CoRunProcessPredictor) -> None:
@@ -115,12 +112,7 @@ def test_mixes_with_a_failed_member_or_without_slowdowns_teach_nothing(fitted: C
         for mix in changed(BOTH.mixes[:5], 9.0)
     ]
     zero = [
-        replace(
-            mix,
-            members=(Member(mix.members[0].isolated_run, unknown), *mix.members[1:]),
-            power_w=None,
-            fits=None,
-        )
+        MeasuredMix("mix", "cpu", (Member(mix.members[0].isolated_run, unknown), *mix.members[1:]))
         for mix, unknown in zip(BOTH.mixes[5:7], (0.0, None), strict=True)
     ]
     runs = replace(BOTH, mixes=(*BOTH.mixes, *wrong, *zero))
@@ -193,15 +185,12 @@ def test_what_is_said_without_some_rows_is_what_a_fit_without_them_says(seed: in
 
 
 def test_an_inverse_and_its_determinant_are_those_of_numpy_also_where_rows_are_alike() -> None:
-    covariance = covariance_of(5)
-    noisy = covariance + 0.2 * np.eye(15)
-    inverse, log_determinant = inverse_of(covariance, 0.2)
-    assert_allclose(inverse, np.linalg.inv(noisy), rtol=1e-10, atol=1e-10)
-    assert log_determinant == pytest.approx(np.linalg.slogdet(noisy)[1], rel=1e-12)
-    """The least noise that is fitted, beside the largest variance."""
-    inverse, _ = inverse_of(np.full((400, 400), 40.0), 2.5e-4)
-    noisy = np.full((400, 400), 40.0) + 2.5e-4 * np.eye(400)
-    assert_allclose(inverse @ noisy, np.eye(400), atol=1e-5)
+    # Last the least noise that is fitted, beside the largest variance.
+    for covariance, noise in ((covariance_of(5), 0.2), (np.full((400, 400), 40.0), 2.5e-4)):
+        noisy = covariance + noise * np.eye(len(covariance))
+        inverse, log_determinant = inverse_of(covariance, noise)
+        assert_allclose(inverse @ noisy, np.eye(len(covariance)), atol=1e-5)
+        assert log_determinant == pytest.approx(np.linalg.slogdet(noisy)[1], rel=1e-9)
     with pytest.raises(InputError, match=r"^mixes: expected slowdowns and features of usual size"):
         inverse_of(-np.eye(3), 0.1)
 
@@ -210,24 +199,16 @@ def bare(name: str, **features: float) -> IsolatedRun:
     return IsolatedRun(name, "s", "d", 1.0, features=features)
 
 
-def test_traits_are_what_more_than_half_of_the_applications_have() -> None:
-    isolated_runs = [
-        bare("a", utilisation=0.5, slowdown_low=1.1),
-        bare("b", utilisation=0.7),
-        bare("c", slowdown_low=1.0),
-        bare("d", ipc=2.0),
-        bare("e", utilisation=0.9),
-    ]
-    traits = Traits.of(isolated_runs)
+def test_traits_are_what_more_than_half_of_the_applications_have_and_may_be() -> None:
+    runs = [bare(name, utilisation=used) for name, used in zip("abc", (0.5, 0.7, 0.9), strict=True)]
+    runs += [bare("d", ipc=2.0), bare("e", slowdown_low=1.0)]
+    traits = Traits.of(runs)
     assert traits.names == ("utilisation",)
-    assert_array_equal(traits.matrix(isolated_runs).near[:, 0], [0.5, 0.7, 0.7, 0.7, 0.9])
-
-
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
-def test_a_slowdown_with_a_microbenchmark_that_cannot_be_is_not_known(value: float) -> None:
-    isolated_runs = [bare("a", slowdown_low=1.5), bare("b", slowdown_low=3.0), bare("c", slowdown_low=value)]
-    near = Traits.of(isolated_runs).matrix(isolated_runs).near[:, 0]
-    assert_allclose(near, np.log([1.5, 3.0, np.sqrt(4.5)]))
+    assert_array_equal(traits.matrix(runs).near[:, 0], [0.5, 0.7, 0.9, 0.7, 0.7])
+    # A slowdown with a microbenchmark that cannot be is not known.
+    for value in (0.0, -1.0, float("nan")):
+        runs = [bare(name, slowdown_low=each) for name, each in zip("abc", (1.5, 3.0, value), strict=True)]
+        assert_allclose(Traits.of(runs).matrix(runs).near[:, 0], np.log([1.5, 3.0, np.sqrt(4.5)]))
 
 
 def test_without_traits_the_load_is_the_lowest_rate_or_else_the_time_alone() -> None:
@@ -243,13 +224,10 @@ def test_without_traits_the_load_is_the_lowest_rate_or_else_the_time_alone() -> 
     assert_allclose(traits.matrix(isolated_runs).load[2], 0.0, atol=1e-12)
     unknown = [replace(each, time_s=None) for each in isolated_runs]
     assert_array_equal(Traits.of(unknown).matrix(unknown).load, np.zeros(3))
-
-
-def test_a_load_that_is_not_known_is_the_mean_of_the_training_whoever_else_is_asked_about() -> None:
+    # One that is not known is the mean of the training, whoever else is asked about.
     known = [bare("a", k80_steps_per_s=1.0), bare("b", k80_steps_per_s=9.0)]
-    traits, new = Traits.of(known), bare("c")
-    for inputs in ([new], [new, known[0]], [new, known[1]]):
-        assert_allclose(traits.matrix(inputs).load[0], 0.0, atol=1e-12)
+    for inputs in ([bare("c")], [bare("c"), known[0]]):
+        assert_allclose(Traits.of(known).matrix(inputs).load[0], 0.0, atol=1e-12)
 
 
 WITH = [make_isolated_run(name, size) for name in NAMES for size in ("small", "tiny")]

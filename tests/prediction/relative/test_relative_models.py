@@ -183,11 +183,7 @@ def test_vectors_are_above_0_and_their_largest_entry_is_1_whatever_is_missing(da
         assert forecast.max(axis=1).tolist() == [1]
 
 
-def test_without_amounts_of_work_there_are_trees_alone_and_unknown_counters_are_named() -> None:
-    vectors = made_vectors(applications=4)
-    fitted = few(vectors)
-    assert (fitted.prices, fitted.share, fitted.anchored) == (None, 0, False)
-    assert (fitted.predict(vectors.observations).max(axis=1) == 1).all()
+def test_counters_that_neither_trees_nor_prices_know_are_named() -> None:
     seen = runs_with({"Bytes/Rep": 3.0, "launch__thread_count": 8.0, "odd": 1.0, "PAPI_TOT_INS": 1.0})
     assert fitted_blend().unknown_counters(seen) == ("odd", "PAPI_TOT_INS")
 

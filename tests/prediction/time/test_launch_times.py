@@ -1,12 +1,12 @@
 """The model of launch times: what it promises of streams, what it refuses, and how it is trained.
 
-Intervals are as wide as errors scatter at the predicted time, and reach most of nearly any application. Of a
-device that joins it learns, and the others stay as they are.
+Of a device that joins it learns, and the others stay as they are. Corrections fade with distance.
 """
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,22 +19,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crosscast
+from crosscast.arrays import Reals
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
 from crosscast.data.table import save, table_of
+from crosscast.data.times import KernelTime, LaunchTables
 from crosscast.device import Device
 from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.devices.sheets import sheets_of
 from crosscast.errors import InputError
-from crosscast.prediction.time.correction import kind_number
 from crosscast.prediction.time.counts import work_of
-from crosscast.prediction.time.datasets import launch_tables_of, with_device
-from crosscast.prediction.time.gaussian import fit_spread
+from crosscast.prediction.time.datasets import launch_tables_of, read_training
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
-from crosscast.prediction.time.launch_times import DeviceErrors, LaunchModels, doubt_of, in_common
-from crosscast.prediction.time.models import model_named
+from crosscast.prediction.time.launch_times import (
+    Correction,
+    DeviceErrors,
+    LaunchModels,
+    in_common,
+    kind_number,
+    narrowed,
+)
 from crosscast.prediction.time.terms import TERMS, joined, terms
-from crosscast.prediction.time.training_times import read_training
-from support.grids import noisy_grid
+from crosscast.prediction.time.training_times import _widening, doubt_of, fit_correction, with_device
+from crosscast.prediction.time.work import TRAITS
+from support.refusals import refusal
 from support.streams import launch_tables, stream, times_of_streams
 
 GPUS = [device_named(key) for key, row in catalogue().items() if row["type"] == "gpu"]
@@ -99,15 +106,12 @@ def test_a_profile_of_metrics_alone_is_less_sure(model: TrainedLaunchTimes) -> N
     whole = stream(LARGE)
     counted, alone = (model.predict(each, ["gtx1080"]) for each in (whole, replace(whole, launch={})))
     assert "no counts by sub-groups" in alone.warnings[0][0]
+    without = replace(model, source=LaunchModels(model.predictor.counted, None))
+    refused = refusal(without.predict, replace(whole, launch={}))
+    assert "launch.sub_groups: expected counts by sub-groups" in refused
     assert not counted.warnings[0]
     assert (alone.high / alone.low)[0, 0] > (counted.high / counted.low)[0, 0]
     assert alone.low[0, 0] < counted.centre[0, 0] < alone.high[0, 0]
-
-
-def test_a_model_of_counts_refuses_metrics_alone(model: TrainedLaunchTimes) -> None:
-    counted = replace(model, source=LaunchModels(model.predictor.counted, None))
-    with pytest.raises(InputError, match=r"launch.sub_groups: expected counts by sub-groups"):
-        counted.predict(replace(stream(1 << 20), launch={}))
 
 
 def test_how_likely_the_next_device_is_the_faster(model: TrainedLaunchTimes) -> None:
@@ -122,13 +126,6 @@ def test_how_likely_the_next_device_is_the_faster(model: TrainedLaunchTimes) -> 
     ).recommended
     assert sure.device == "gtx1080"
     assert sure.probability_faster == pytest.approx(0, abs=0.05)
-
-
-def test_a_device_without_numbers_is_said_and_less_sure(model: TrainedLaunchTimes) -> None:
-    predicted = model.predict(stream(1 << 20), [Device("bare", type="cpu"), "i7-6700k"])
-    assert "the data sheet of bare lacks clock_hz (2.6 GHz, as " in predicted.warnings[0][0]
-    width = predicted.high / predicted.low
-    assert width[0, 0] > width[0, 1]
 
 
 FIVE = {"compute_units": 46.0, "cores": 5888.0, "clock_hz": 2.4e9, "tdp_w": 200.0, "l2_bytes": 37748736.0}
@@ -187,14 +184,6 @@ def test_a_probe_far_from_its_forecast_is_doubted_an_absurd_one_refused(model: T
         model.predict(stream(1 << 20), ["k40c"], probes=np.ones((1, 2)))
 
 
-@pytest.mark.parametrize("count", [0, -1, 1000])
-def test_suggestions_are_of_one_device_at_least(model: TrainedLaunchTimes, count: int) -> None:
-    with pytest.raises(InputError, match=f"suggest-probes: expected from 1 to .* measured, found {count}"):
-        model.suggest_probes(count)
-    with pytest.raises(InputError, match="expected at least two devices that are not measured, found 1"):
-        model.suggest_probes(1, among=["gtx1080"])
-
-
 def test_a_probe_is_its_own_forecast_and_narrows_the_others(model: TrainedLaunchTimes) -> None:
     before = model.predict(stream(1 << 20), ["gtx1080", "k40c"])
     after = model.predict(stream(1 << 20), ["gtx1080", "k40c"], probes={"gtx1080": 2e-4})
@@ -205,6 +194,12 @@ def test_a_probe_is_its_own_forecast_and_narrows_the_others(model: TrainedLaunch
     cpus = [device.key for device in model.devices if device.kind == "cpu"]
     of_gpus, of_all = (model.suggest_probes(2, measured=keys) for keys in (cpus, cpus[:1]))
     assert of_all.devices and of_all.error < of_all.error_before
+    for count in (0, -1, 1000):
+        expected = f"suggest-probes: expected from 1 to .* measured, found {count}"
+        assert re.match(expected, refusal(model.suggest_probes, count))
+    assert "at least two devices that are not measured, found 1" in refusal(
+        model.suggest_probes, 1, among=["gtx1080"]
+    )
     # Errors on CPUs are larger than those on GPUs, and count only where a CPU is left.
     by_side = np.expm1(np.median(model.predictor.counted.doubt.deviations, axis=1) * np.sqrt(2 / np.pi))
     assert of_gpus.error < by_side[:2].max() < by_side[2]
@@ -237,38 +232,6 @@ def test_a_time_of_a_launch_without_a_profile_is_refused(tmp_path: Path) -> None
     save(table_of(LOOSE_PROFILES, [to_row(stream(1 << 20, name="stream2"))]), tmp_path / "profiles.parquet")
     with pytest.raises(InputError, match=r"parts.parquet: expected launches with a profile, found stream2"):
         read_training(tmp_path)
-
-
-GRID = noisy_grid()
-TIMES = np.linspace(-12, -2, GRID.log_time.size).reshape(GRID.log_time.shape)
-
-
-def test_the_power_of_the_time_is_found() -> None:
-    spread = fit_spread(np.exp(0.2 * TIMES), TIMES, GRID)
-    assert spread is not None
-    assert spread.power == pytest.approx(0.2, abs=0.02)
-    near = np.array([spread.centre, spread.centre + 1, spread.high + 5])
-    assert spread.at(near)[0] == 1
-    assert spread.at(near)[2] == spread.at(np.array([spread.high]))[0]
-
-
-def test_of_few_applications_or_one_time_nothing_is_learned() -> None:
-    few = GRID.take(np.isin(GRID.profiles.groups("application"), range(4)))
-    assert fit_spread(np.ones_like(few.log_time), few.log_time, few) is None
-    assert fit_spread(np.ones_like(TIMES), np.full_like(TIMES, -5.0), GRID) is None
-
-
-def test_the_default_has_wider_intervals_at_longer_times_where_these_are_less_sure() -> None:
-    random = np.random.default_rng(1)
-    noise = random.normal(size=GRID.log_time.shape) * np.exp(0.4 * (GRID.log_time - GRID.log_time.mean()))
-    grid = replace(GRID, log_time=GRID.log_time + 0.2 * noise)
-    predictor = replace(model_named("combined"), trivial=None).fit(grid, 0, others=False)
-    assert predictor.spread is not None
-    assert predictor.spread.power > 0.1
-    forecast = predictor.predict(grid.profiles)
-    width = np.log(forecast.high / forecast.low).mean(axis=1)
-    order = np.argsort(forecast.centre.mean(axis=1))
-    assert width[order[-10:]].mean() > 1.2 * width[order[:10]].mean()
 
 
 def test_doubt_covers_what_it_promises() -> None:
@@ -343,7 +306,9 @@ NEW = replace(device_named("gtx1080ti"), key="here")
 
 
 @pytest.mark.parametrize("slower", [0.8, 1.0, 1.5])
-def test_what_a_device_reaches_is_learned(model: TrainedLaunchTimes, slower: float) -> None:
+def test_what_a_device_reaches_is_learned_and_others_stay_as_they_are(
+    model: TrainedLaunchTimes, slower: float
+) -> None:
     after, held_out = with_device(model, times_of_streams(model, NEW, slower))
     profile = stream(1 << 24, accesses=3)
     ratio = after.predict(profile, ["here"]).centre[0, 0] / model.predict(profile, [NEW]).centre[0, 0]
@@ -352,39 +317,111 @@ def test_what_a_device_reaches_is_learned(model: TrainedLaunchTimes, slower: flo
     assert held_out.coverage > 0.75
     # A few applications make it no surer than other devices that were measured.
     assert (after.predictor.counted.wider >= 1).all()
+    assert [each.key for each in after.devices] == [*(each.key for each in model.devices), "here"]
+    # Like launches on devices of its kind alone take something of what was measured.
+    for key in ("i7-6700k", "knl"):
+        before, now = (each.predict(profile, [key]).centre[0, 0] for each in (model, after))
+        assert now == pytest.approx(before, rel=0.15)
+    # Times that agree make it surer than a data sheet does.
+    sheet, joined_ = (model.predict(profile, [NEW]), after.predict(profile, ["here"]))
+    assert slower != 1.0 or (joined_.high / joined_.low < sheet.high / sheet.low).all()
     facts = after.card.calibrated
     assert facts is not None
     assert (facts.device, facts.applications) == ("here", ("app0", "app1", "app2"))
 
 
-def test_other_devices_stay_as_they_are(model: TrainedLaunchTimes) -> None:
-    after, _ = with_device(model, times_of_streams(model, NEW, 1.5))
-    assert [each.key for each in after.devices] == [*(each.key for each in model.devices), "here"]
-    # Like launches on devices of its kind alone take something of what was measured.
-    profile = stream(1 << 24)
-    for key in ("i7-6700k", "knl"):
-        before, now = (each.predict(profile, [key]).centre[0, 0] for each in (model, after))
-        assert now == pytest.approx(before, rel=0.15)
+def test_launches_that_are_timed_together_wait_for_the_host_in_part() -> None:
+    cells = {("app", "copy", "ten"): [(0, 10.0)], ("app", "copy", "one"): [(0, 1.0)]}
+    times = [
+        KernelTime("lab", *cell, "gtx1080", 1e-4 * parts[0][1], "by the host", total=parts[0][1] > 1)
+        for cell, parts in cells.items()
+    ]
+    training = read_training(LaunchTables("made", (stream(1 << 20),), tuple(times), cells, {}))
+    together, alone = training.times.seconds[:, TERMS.index("launch")]
+    assert together / alone == pytest.approx(0.1 + 0.3 * 0.9, rel=1e-6)
+    assert training.times.share.tolist() == [10, 1]
 
 
-def test_times_that_agree_make_it_surer_than_a_data_sheet(model: TrainedLaunchTimes) -> None:
-    after, _ = with_device(model, times_of_streams(model, NEW, 1.0))
-    profile = stream(1 << 24)
-    width = {
-        name: float(np.log(predicted.high / predicted.low)[0, 0])
-        for name, predicted in (
-            ("sheet", model.predict(profile, [NEW])),
-            ("joined", after.predict(profile, ["here"])),
-        )
-    }
-    assert width["joined"] < width["sheet"]
+def test_one_more_application_has_larger_errors_and_launches_near_known_ones_have_smaller_ones(
+    model: TrainedLaunchTimes, tmp_path: Path
+) -> None:
+    launch_tables(tmp_path)
+    training = read_training(tmp_path)
+    errors = np.linspace(0.1, 2.0, len(training.rows))
+    one, doubt = np.ones(len(errors)), model.predictor.counted.doubt
+    usual, next_one = (
+        _widening(training, errors, one, doubt, one > 0, few=few) * quantile(0.9)
+        for few, quantile in ((False, doubt.quantile), (True, doubt.factor))
+    )
+    assert next_one > usual > 0
+    assert narrowed(np.array([0.0, 0.5, 1.0]), np.array([0.4])).tolist() == pytest.approx([1.0, 0.7, 0.4])
 
 
-def test_one_application_is_too_few(model: TrainedLaunchTimes) -> None:
-    with pytest.raises(InputError, match="expected times of two applications or more, found app0"):
-        with_device(model, times_of_streams(model, NEW, 1.0, applications=1))
+def test_one_application_and_profiles_without_counts_are_too_little(model: TrainedLaunchTimes) -> None:
+    one = times_of_streams(model, NEW, 1.0, applications=1)
+    assert "expected times of two applications or more, found app0" in refusal(with_device, model, one)
+    uncounted = refusal(launch_tables_of, crosscast.bundled_dataset(), NEW)
+    assert "profiles: expected counts by sub-groups" in uncounted
 
 
-def test_a_dataset_whose_profiles_were_not_counted_is_refused() -> None:
-    with pytest.raises(InputError, match="profiles: expected counts by sub-groups"):
-        launch_tables_of(crosscast.bundled_dataset(), NEW)
+K = len(TRAITS)
+errors_of = st.lists(st.floats(-1.4, 1.4), min_size=2, max_size=8)
+
+
+def fitted(errors: list[float]) -> Correction:
+    """Launches one trait apart, each known well on GPUs."""
+    n = len(errors)
+    traits = np.zeros((n, K))
+    traits[:, 0] = 5.0 * np.arange(n)
+    names = [(f"application {k}", "kernel", "small") for k in range(n)]
+    return fit_correction(traits, names, np.ones(n, np.int64), np.zeros(n), np.array(errors))
+
+
+def corrected(correction: Correction, traits: Reals, kinds: list[int], memory: Reals) -> tuple[Reals, Reals]:
+    return correction.of(correction.distances(traits), np.array(kinds), memory)
+
+
+@given(errors_of)
+def test_beside_a_launch_its_error_is_taken_in_part_and_more_on_its_own_kind(errors: list[float]) -> None:
+    correction = fitted(errors)
+    shift, explained = corrected(correction, correction.traits, [0, 1, 2], np.zeros((len(errors), 3)))
+    assert (explained[:, 1] >= explained[:, 2]).all()
+    assert (explained[:, 2] >= explained[:, 0]).all()
+    assert ((explained >= 0) & (explained <= 1)).all()
+    # Nothing is corrected by more than the largest error, and neighbours pull towards each other.
+    assert np.abs(shift).max() <= np.abs(errors).max() + 1e-9
+
+
+@given(errors_of, st.floats(0, 30))
+def test_what_is_explained_falls_with_distance(errors: list[float], away: float) -> None:
+    correction = fitted(errors)
+    near, far = (np.full((1, K), -distance / np.sqrt(K)) for distance in (away, away + 1))
+    _, of_near = corrected(correction, near, [1], np.zeros((1, 1)))
+    _, of_far = corrected(correction, far, [1], np.zeros((1, 1)))
+    assert of_near[0, 0] >= of_far[0, 0] - 1e-9
+    nowhere = corrected(correction, np.full((1, K), 1e3), [1], np.zeros((1, 1)))
+    assert np.abs(nowhere).max() < 1e-6
+
+
+@given(errors_of)
+def test_errors_of_launches_that_are_merely_similar_are_not_those_of_a_launch(errors: list[float]) -> None:
+    """A distance of two is that of a lattice Boltzmann method from an FFT."""
+    away = np.full((1, K), -2.0 / np.sqrt(K))
+    shift, explained = corrected(fitted(errors), away, [1], np.zeros((1, 1)))
+    assert np.abs(shift).max() <= 0.03 * np.abs(errors).max()
+    assert explained.max() > 0.02
+
+
+@given(errors_of, st.floats(0, 1))
+def test_where_memory_takes_the_time_others_errors_say_less(errors: list[float], memory: float) -> None:
+    correction = fitted(errors)
+    without, explained = corrected(correction, correction.traits, [1], np.zeros((len(errors), 1)))
+    some, same = corrected(correction, correction.traits, [1], np.full((len(errors), 1), memory))
+    np.testing.assert_allclose(some, without * (1 - memory / 2))
+    np.testing.assert_array_equal(explained, same)
+
+
+def test_no_application_has_more_launches_than_the_most_that_count() -> None:
+    traits = np.random.default_rng(0).normal(size=(100, K))
+    names = [("one", "kernel", str(k)) for k in range(100)]
+    assert len(fit_correction(traits, names, np.ones(100, np.int64), *np.zeros((2, 100))).names) == 25

@@ -1,4 +1,4 @@
-"""Every model keeps the protocol of the registry; what the trivial ones and the correction learn."""
+"""Models of times from metrics: what all keep to, and what the terms, corrections and baselines learn."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from scipy.special import logsumexp
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.preprocessing import StandardScaler
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.prediction.time.data import Grid, ProfileBatch
+from crosscast.prediction.time import Grid, ProfileBatch
 from crosscast.prediction.time.gaussian import Gaussian, covariance_of, out_of_fold_residuals
-from crosscast.prediction.time.johnston2018 import PublishedForest
 from crosscast.prediction.time.models import (
     MODELS,
     Combined,
@@ -24,22 +27,36 @@ from crosscast.prediction.time.models import (
     KernelCorrection,
     Nearest,
     Neighbours,
+    PublishedForest,
     Regression,
     fit_correction,
     model_named,
 )
-from crosscast.prediction.time.physical import quantities_of
+from crosscast.prediction.time.physical import (
+    VARIANTS,
+    Data,
+    Physical,
+    PhysicalPredictor,
+    fit_coefficients,
+    loads,
+    log_sum,
+    modifiers_of,
+    quantities_of,
+    standardized,
+)
+from crosscast.profile import METRICS
 from support.examples import one_in
 from support.grids import (
     DEVICES,
     NAMES,
     grid_of_times,
+    lawful_grid,
     noisy_grid,
     profiles_of,
-    rms,
     small_grid,
     small_profiles,
 )
+from support.refusals import refusal
 
 
 @pytest.fixture(scope="module")
@@ -67,36 +84,18 @@ def test_a_model_answers_for_kernels_it_never_saw(name: str, noisy: Grid, small:
     assert np.isfinite(predicted.high).all()
 
 
-def test_an_unknown_model_is_refused_with_those_that_are_known() -> None:
-    with pytest.raises(InputError, match=r"model: expected one of device-mean, .*physical.*, found 'magic'"):
-        model_named("magic")
-
-
 by_name = pytest.mark.parametrize("model", [DeviceMean(), Nearest()], ids=lambda model: model.name)
 
 
 @by_name
-def test_a_kernel_without_times_changes_nothing(model: Any) -> None:
+def test_a_kernel_without_times_changes_nothing_and_some_have_to_have_times(model: Any) -> None:
+    nothing = grid_of_times(small_profiles(2, {}), np.full((2, 2), np.nan))
+    assert refusal(model.fit, nothing, 0) == "grid: expected kernels with times, found none"
     grid = small_grid(n=20)
     grid.log_time[7] = np.nan
     rest = grid.take(np.flatnonzero(np.arange(20) != 7))
     predicted, wanted = (model.fit(each, 0).log_time(grid.profiles) for each in (grid, rest))
     np.testing.assert_array_equal(predicted, wanted)
-
-
-@by_name
-def test_a_grid_without_times_is_refused(model: Any) -> None:
-    with pytest.raises(InputError, match=r"^grid: expected kernels with times, found none$"):
-        model.fit(grid_of_times(small_profiles(2, {}), np.full((2, 2), np.nan)), 0)
-
-
-def test_the_nearest_kernel_says_more_than_the_mean_of_a_device() -> None:
-    grid, held_out = small_grid(n=80), small_grid(n=40, seed=1)
-    errors, of_mean = (
-        each.fit(grid, 0).log_time(held_out.profiles) - held_out.log_time
-        for each in (Nearest(), DeviceMean())
-    )
-    assert rms(errors) < 0.5 * rms(of_mean)
 
 
 def test_metrics_that_a_kernel_lacks_are_left_out_in_the_training_and_refused_later() -> None:
@@ -240,3 +239,98 @@ def test_similarity_is_materns_covariance_of_standardized_features_as_in_scikit_
     wanted = Matern(length_scale=np.sqrt(3), nu=1.5)(scaler.transform(queries), scaler.transform(known))
     # Neither is beyond three deviations.
     np.testing.assert_allclose(Neighbours.of(known).similarity(queries), wanted, atol=1e-6)
+
+
+VALUES = {
+    "opcode": 7,
+    "total_instruction_count": 4000,
+    "work_items": 100,
+    "total_barriers_hit": 200,
+    "max_itb": 90,
+    "total_memory_footprint": 900,
+    "footprint_90": 800,
+    "global_memory_address_entropy": 9.0,
+} | {f"local_memory_address_entropy_{bits}": 9.0 - max(0, bits - 2) for bits in range(1, 11)}
+
+
+def profile(**changes: float) -> ProfileBatch:
+    metrics = np.full((1, len(METRICS)), np.nan)
+    for name, value in (VALUES | changes).items():
+        metrics[0, NAMES.index(name)] = value
+    return ProfileBatch(("app",), ("saxpy",), ("tiny",), metrics, np.array([2]))
+
+
+def test_each_quantity_is_worked_out_by_hand() -> None:
+    quantities = quantities_of(profile())
+    assert quantities.per_item == 40
+    assert quantities.critical_path == 90
+    assert quantities.barriers == 2
+    assert quantities.addresses_per_item == 8
+    assert quantities.repetition == pytest.approx(np.log(2))
+    assert quantities.locality == pytest.approx(8 / 9)
+    # Elements of four bytes leave two address bits still, those of one byte none.
+    assert quantities.bytes == 800 * 4
+    entropies = {f"local_memory_address_entropy_{bits}": 9.0 - bits for bits in range(1, 10)}
+    assert quantities_of(profile(**entropies, local_memory_address_entropy_10=0.0)).bytes == 800
+    # Where barriers cut the longest work-item short, the mean is the critical path.
+    assert quantities_of(profile(max_itb=5)).critical_path == 40
+    # What is done a hundred times is done often.
+    often = replace(profile(), invocations=np.array([100])), replace(profile(), invocations=np.array([1000]))
+    assert [quantities_of(each).repetition for each in often] == [pytest.approx(3)] * 2
+    limited = standardized(np.array([[-100.0], [0.0], [3.0]]), np.zeros(1), np.ones(1))
+    assert limited.ravel().tolist() == [-2.5, 0.0, 2.5]
+
+
+def data(log_time: Reals, loads: Reals, groups: list[int]) -> Data:
+    n = len(log_time)
+    return Data(
+        loads, np.zeros((n, 0)), np.zeros((0, *loads.shape[1:])), log_time, np.ones(n), np.array(groups)
+    )
+
+
+@given(arrays.arrays(np.float64, (3, 4, 2), elements=st.floats(-50, 50)))
+def test_the_logarithm_of_a_sum_is_scipys(parts: Reals) -> None:
+    total, shares = log_sum(parts)
+    np.testing.assert_allclose(total, logsumexp(parts, axis=1), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+
+
+def test_a_device_without_times_gets_the_coefficients_of_its_group() -> None:
+    rng = np.random.default_rng(1)
+    work = rng.uniform(0, 12, 50)
+    loads = np.repeat(np.stack([np.zeros(50), work], 1)[:, :, None], 3, axis=2)
+    time, _ = log_sum(loads + np.array([[1.0, 1.0, 4.0], [-5.0, -5.0, -2.0]]))
+    time[:, 1] = np.nan
+    terms, _ = fit_coefficients(data(time, loads, [0, 0, 1]), 0.5)
+    alike, unknown, other = terms.T
+    assert (np.abs(unknown - alike) < 0.3 * np.abs(unknown - other)).all()
+
+
+@pytest.fixture(scope="module")
+def predictor() -> PhysicalPredictor:
+    return Physical().fit(lawful_grid(), 0)
+
+
+def term_by_term(predictor: PhysicalPredictor, rows: int) -> Reals:
+    """The mean over the variants of the logarithm of the sum of their terms."""
+    quantities = quantities_of(profiles_of("xyz", rows, seed=3))
+    modifiers = standardized(modifiers_of(quantities), predictor.centre, predictor.scale)
+    each = [
+        log_sum(
+            loads(quantities, predictor.gpu, variant.form)
+            + terms
+            + np.tensordot(modifiers * strengths, predictor.masks, 1)
+        )[0]
+        for variant, terms, strengths in zip(VARIANTS, predictor.terms, predictor.strengths, strict=True)
+    ]
+    mean: Reals = np.mean(each, axis=0)
+    return mean
+
+
+def test_together_is_what_it_is_term_by_term(predictor: PhysicalPredictor) -> None:
+    predicted = predictor.log_time(profiles_of("xyz", 40, seed=3))
+    assert predicted.shape == (120, len(DEVICES))
+    np.testing.assert_allclose(predicted, term_by_term(predictor, 40), rtol=0, atol=1e-12)
+    alone = predictor.log_time(profiles_of("xyz", 40, seed=3).take(np.array([17])))
+    np.testing.assert_allclose(alone[0], predicted[17], rtol=0, atol=1e-12)
+    assert predictor.log_time(profiles_of("", 0)).shape == (0, len(DEVICES))

@@ -13,7 +13,7 @@ from crosscast.arrays import Reals
 from crosscast.data.schema import DEVICES
 from crosscast.device import SPEED_NUMBERS, Device
 from crosscast.errors import InputError
-from crosscast.prediction.time.data import Grid
+from crosscast.prediction.time import Grid
 from crosscast.prediction.time.datasets import grid_of
 from crosscast.prediction.time.gaussian import Gaussian, GaussianPredictor
 from crosscast.prediction.time.physical import Physical
@@ -62,12 +62,6 @@ def test_no_other_weights_that_add_up_to_one_err_less(moves: list[float]) -> Non
     assert weights.sum() == pytest.approx(1)
     others = weights + np.array(moves) - np.mean(moves)
     assert kriging_sd(SIZES, others, pairs) >= kriging_sd(SIZES, weights, pairs) - 1e-9
-
-
-def test_the_error_is_that_of_the_covariance(pairs: Pairs) -> None:
-    whole = np.append(np.full(8, -1 / 8), 1.0)
-    expected = np.sqrt(whole @ covariance(SIZES, pairs) @ whole * (1 + np.e))
-    assert kriging_sd(SIZES, np.full(8, 1 / 8), pairs) == pytest.approx(expected)
 
 
 def log_posterior(sizes: Reals, pairs: Pairs, times: Reals) -> float:

@@ -10,7 +10,7 @@ from crosscast.characterization.run import Options, characterize_launch
 from crosscast.device import Device
 from crosscast.devices.catalogue import filled
 from crosscast.kernel import Argument, Image, Kernel, Launch
-from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.profile import Profile
 

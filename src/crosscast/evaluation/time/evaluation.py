@@ -31,7 +31,7 @@ from crosscast.evaluation.loop import (
 )
 from crosscast.evaluation.time.scores import Result, TimeEvaluation, TimeOutcome
 from crosscast.prediction.intervals import check_level
-from crosscast.prediction.time.data import Grid
+from crosscast.prediction.time import Grid
 from crosscast.prediction.time.datasets import grid_of
 from crosscast.prediction.time.forecast import Model, PointModel, Predictor
 from crosscast.prediction.time.gaussian import Gaussian

@@ -14,15 +14,10 @@ from crosscast.errors import InputError
 from crosscast.evaluation.loop import Fold, RunArguments, folds_by_group, run_tasks
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.time.card import Range, TimeCard
+from crosscast.prediction.time.datasets import TrainingTimes, read_training
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import LaunchModels, LaunchTimes, limits
-from crosscast.prediction.time.training_times import (
-    TrainingTimes,
-    cells_of_launches,
-    fit_launch_times,
-    forecasts_of,
-    read_training,
-)
+from crosscast.prediction.time.training_times import cells_of_launches, fit_launch_times, forecasts_of
 from crosscast.results import Tabular, columns_of
 
 FOLDS: Mapping[str, str] = {
@@ -32,7 +27,7 @@ FOLDS: Mapping[str, str] = {
 }
 """Names of folds, and the labels by which they group times."""
 
-_SOURCES = ("prediction/time", "devices")
+_SOURCES = ("prediction", "devices")
 _KINDS = {"gpu": "GPU", "cpu": "CPU"}
 
 

@@ -22,9 +22,9 @@ from crosscast.evaluation.time import TimeEvaluationOptions, TimeFolds, TimeTrai
 from crosscast.evaluation.time.evaluation import LEAST_APPLICATIONS, evaluate_time
 from crosscast.evaluation.time.launch_times import LaunchEvaluation, evaluate_launch_times, train_launch_times
 from crosscast.evaluation.time.scores import Result, TimeEvaluation
+from crosscast.prediction.time import Grid, Toolchain
 from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges
 from crosscast.prediction.time.card import Effect, Range, TimeCard
-from crosscast.prediction.time.data import Grid, Toolchain
 from crosscast.prediction.time.datasets import grid_of, launch_tables_of
 from crosscast.prediction.time.forecast import PointPredictor
 from crosscast.prediction.time.gaussian import Gaussian, GaussianPredictor

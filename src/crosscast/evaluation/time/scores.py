@@ -21,7 +21,7 @@ from crosscast.evaluation.resampling import (
     least,
 )
 from crosscast.prediction.intervals import summed
-from crosscast.prediction.time.data import Grid, ProfileBatch
+from crosscast.prediction.time import Grid, ProfileBatch
 from crosscast.prediction.time.models import BASELINES
 from crosscast.results import Tabular, columns_of
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, TypedDict
 
@@ -242,18 +243,22 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
     def _observed(self, runs: Runs) -> Observed:
         space = self.predictor.space
         by_number = sorted((space.number_of(each), values) for each, values in runs.items())
-        for number, values in by_number:
-            for name in {"time_s", "power_w"} - set(values):
-                where, found = f"runs: {space.configurations[number]}", ", ".join(values) or "nothing"
-                raise InputError.of(where=where, field=name, expected="a number", found=found)
 
-        def column(name: str) -> Reals:
-            return np.array([values.get(name, np.nan) for _, values in by_number], np.float64)
+        def column(name: str, *, required: bool = False) -> Reals:
+            cells = [values.get(name) for _, values in by_number]
+            for (number, values), cell in zip(by_number, cells, strict=True):
+                if not isinstance(cell, Real) and (required or cell is not None):
+                    where = f"runs: {space.configurations[number]}"
+                    found = repr(cell) if name in values else ", ".join(values) or "nothing"
+                    raise InputError.of(where=where, field=name, expected="a number", found=found)
+            # What is not known is NaN.
+            return np.array(cells, np.float64)
 
+        time_s, power_w = column("time_s", required=True), column("power_w", required=True)
         domains = {name: column(f"{name}_w") for name in self.card.domains}
         counters = {name: column(name) for name in self.card.counters}
         numbers = np.array([number for number, _ in by_number], np.int64)
-        return Observed(numbers, column("time_s"), column("power_w"), domains, counters)
+        return Observed(numbers, time_s, power_w, domains, counters)
 
     def warnings(self, observed: Observed) -> tuple[str, ...]:
         """Applicability warnings of a kernel's runs, where it is unlike all that were learned from."""

@@ -242,6 +242,8 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
         InputError
             If a mix is invalid, a co-runner has no slowdown above 0, or the model is no process.
         """
+        if not probes:
+            return self
         requested, mixes = self._mixes([mix for mix, _ in probes]), []
         for mix, (_, slowdowns) in zip(requested, probes, strict=True):
             if len(slowdowns) != len(mix) or not all(map(is_plausible, slowdowns)):

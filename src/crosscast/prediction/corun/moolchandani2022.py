@@ -26,7 +26,7 @@ from crosscast.prediction.corun.features import (
 )
 from crosscast.prediction.corun.slowdowns import even_slowdown, mix_times, with_fewer
 from crosscast.prediction.serialization import Array, Nested, Stored
-from crosscast.prediction.trained import single_threaded
+from crosscast.prediction.trained import single_threaded, squared_distances
 from crosscast.prediction.trees import (
     Trees,
     constant,
@@ -109,9 +109,7 @@ class SupportVectors(Stored, kind="corun-kernels"):
 
     def predict(self, rows: Reals) -> Reals:
         """Values of the function."""
-        sums = (rows**2).sum(axis=1)[:, None] + (self.vectors**2).sum(axis=1)
-        squares = np.maximum(sums - 2.0 * (rows @ self.vectors.T), 0.0)
-        return self.output.predict(np.exp(-self.gamma * squares))
+        return self.output.predict(np.exp(-self.gamma * squared_distances(rows, self.vectors)))
 
     def check_width(self, features: int) -> None:
         """See `Regressor`."""

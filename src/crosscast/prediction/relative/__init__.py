@@ -17,7 +17,7 @@ from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.intervals import CONFORMAL, Residuals, check_numbers, most_level
 from crosscast.prediction.serialization import Array
-from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time import ProfileBatch
 from crosscast.prediction.trained import UnsuitedError, format_names
 from crosscast.profile import METRICS
 from crosscast.results import Tabular

@@ -25,7 +25,7 @@ from crosscast.prediction.relative import (
 )
 from crosscast.prediction.serialization import Nested, Stored, register_homes
 from crosscast.prediction.store import StoredModel
-from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time import ProfileBatch
 from crosscast.prediction.trained import StructCard, Trained, format_names
 from crosscast.profile import Profile
 from crosscast.results import Tabular, rows_of

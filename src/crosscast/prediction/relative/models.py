@@ -49,7 +49,7 @@ from crosscast.prediction.relative.nichols2024 import (
     fit_features,
 )
 from crosscast.prediction.serialization import Array, Nested, Stored
-from crosscast.prediction.time.data import Grid, ProfileBatch
+from crosscast.prediction.time import Grid, ProfileBatch
 from crosscast.prediction.time.models import Combined, CombinedPredictor
 from crosscast.prediction.trees import Trees, trees_of_forest, within_singles
 from crosscast.profile import METRICS

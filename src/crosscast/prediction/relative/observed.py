@@ -18,7 +18,7 @@ from crosscast.data.table import Table, distinct, samples_of
 from crosscast.data.views import CELL, KERNEL_AT_A_SIZE, of_successful_sessions, run_means
 from crosscast.errors import InputError
 from crosscast.prediction.relative import Observations, Vectors, Work, observations_of_profiles
-from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time import ProfileBatch
 from crosscast.prediction.time.datasets import devices_of, grid_of
 
 SCALE = "scale"  # Setting that names the scale of a run, such as `one node`

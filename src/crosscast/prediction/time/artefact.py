@@ -18,6 +18,7 @@ from crosscast.prediction.intervals import CAUTIOUS
 from crosscast.prediction.named_models import PLUGINS
 from crosscast.prediction.serialization import register_homes
 from crosscast.prediction.store import StoredModel
+from crosscast.prediction.time import ProfileBatch, Toolchain
 from crosscast.prediction.time.card import (
     MetricRange,
     Probes,
@@ -28,7 +29,6 @@ from crosscast.prediction.time.card import (
     doubt_of_probe,
     suggest_probes,
 )
-from crosscast.prediction.time.data import ProfileBatch, Toolchain
 from crosscast.prediction.time.forecast import PointPredictor, TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor, Posterior
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
@@ -40,7 +40,7 @@ register_homes(
     {
         "combined": "crosscast.prediction.time.models",
         "doubt": "crosscast.prediction.time.launch_times",
-        "forest": "crosscast.prediction.time.johnston2018",
+        "forest": "crosscast.prediction.time.models",
         "mean": "crosscast.prediction.time.models",
         "nearest": "crosscast.prediction.time.models",
         "physical": "crosscast.prediction.time.physical",

@@ -18,9 +18,9 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.data.fields import decode
 from crosscast.device import Device
-from crosscast.errors import ImplausibleError, InputError
+from crosscast.errors import ImplausibleError, InputError, expect_known
 from crosscast.prediction.intervals import check_level
-from crosscast.prediction.time.data import ProfileBatch, Toolchain
+from crosscast.prediction.time import ProfileBatch, Toolchain
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor, Scatter
 from crosscast.prediction.trained import StructCard, Trained
@@ -70,6 +70,7 @@ def suggest_probes(
     each set of devices, the remaining absolute errors of log times on the others are averaged.
     """
     keys = predictor.keys
+    expect_known(measured, keys, where="measured")
     candidates = keys if among is None else [key for key in keys if key in set(among)]
     free = [keys.index(key) for key in candidates if key not in measured]
     check_count(count, len(free))
@@ -254,6 +255,8 @@ class TrainedTimes(Trained[TimeCard, FittedT]):
                 expected = f"a device that the model knows ({', '.join(known)})"
                 raise InputError.of(where="devices", expected=expected, found=repr(device))
             chosen.append(known[device] if isinstance(device, str) else device)
+        if not chosen:
+            raise InputError.of(where="devices", expected="at least one", found="none")
         if isinstance(probes, Mapping):
             measured = probe_times(self._named_probes(probes, chosen), profiles, probes) if probes else None
         else:

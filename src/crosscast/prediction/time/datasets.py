@@ -1,43 +1,33 @@
-"""Grids of times from datasets, whose tables need pyarrow."""
+"""Training data of models of times: grids of datasets, and times with the launches of each.
+
+Tables of launches are those of `benchmarks.training_profiles`: see `crosscast.data.times`.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
-import msgspec
 import numpy as np
 
-from crosscast.arrays import Flags, Reals
+from crosscast.arrays import AnyArray, Flags, Integers, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.data.library import pc
 from crosscast.data.profiles import from_row
 from crosscast.data.table import Table, distinct, key_numbers, samples_of
-from crosscast.data.times import KernelTime, LaunchTables
+from crosscast.data.times import KernelTime, LaunchTables, read_launch_tables
 from crosscast.data.views import CELL, KERNEL_AT_A_SIZE, join, of_successful_sessions, run_means
 from crosscast.device import Device
+from crosscast.devices.catalogue import device_named
+from crosscast.devices.sheets import sheets_of
 from crosscast.errors import InputError
-from crosscast.prediction.time.card import HeldOut, Range
-from crosscast.prediction.time.correction import Correction
-from crosscast.prediction.time.data import Grid, ProfileBatch
-from crosscast.prediction.time.launch_model import TrainedLaunchTimes
-from crosscast.prediction.time.launch_times import (
-    LaunchModels,
-    LaunchTimes,
-    deviation_of,
-    fit_deviations,
-    narrowed,
-)
-from crosscast.prediction.time.terms import Efficiencies, fit
-from crosscast.prediction.time.training_times import (
-    TrainingTimes,
-    correction_of,
-    equal_weights,
-    held_out,
-    read_training,
-    widening,
-)
+from crosscast.prediction.time import Grid, ProfileBatch, Toolchain
+from crosscast.prediction.time.counts import work_of
+from crosscast.prediction.time.launch_times import bounds, kind_number, side_of
+from crosscast.prediction.time.terms import Times, by_device, log_times, terms, weights_of
 from crosscast.profile import METRICS
 
 
@@ -104,11 +94,6 @@ def _check_configurations(label: str, joined: Table) -> None:
         raise InputError.of(where=f"{label}: records", expected="one configuration a device", found=found)
 
 
-LEVEL = 0.9
-_WORTH_APPLICATIONS = 1.0
-"""Weight of the deviations on other devices, in applications."""
-
-
 def launch_tables_of(dataset: Dataset, device: Device | None = None) -> LaunchTables:
     """Times of a dataset, each the mean of a kernel's launches at a size, on a device or all it describes.
 
@@ -140,87 +125,138 @@ def launch_tables_of(dataset: Dataset, device: Device | None = None) -> LaunchTa
     return LaunchTables(dataset.label, profiles, rows, parts, {each.key: each for each in described})
 
 
-def with_device(
-    base: TrainedLaunchTimes, tables: LaunchTables, **about: object
-) -> tuple[TrainedLaunchTimes, HeldOut]:
-    """Add the one device of some times to a model; also return its errors, each application held out in turn.
+_BY_HOST = ("host", "clFinish")
+_LEAST_SHARE = 0.5  # Of the physical lower limit, which data sheets give to a few percent
+# Measured over unfitted time: of one, and the median of a source on a device
+_LONGEST, _LONGEST_USUAL = 3000.0, 100.0
 
-    Factors of other devices stay as they are. `about` is added to the card's training.
+
+_FURTHER_LAUNCH = 0.3
+"""Launch cost of each launch after the first of those that are timed together, over that of the first.
+
+The host enqueues them with events to wait for (E. Bainville, OpenCL FFT library, 2011).
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingTimes:
+    """Measured times of ``c`` cells with their launches."""
+
+    times: Times
+    rows: tuple[KernelTime, ...]  # Of the cells
+    devices: tuple[Device, ...]
+    least: Reals  # `(c,)` Physical lower and upper limits in seconds
+    most: Reals
+    traits: Reals  # `(c, len(TRAITS))` Of the cell's launches, their mean
+    toolchains: tuple[Toolchain, ...]  # Of the profiles
+
+    def labels(self, by: str) -> AnyArray:
+        """Label of each cell by which cells are held out: ``source``, ``application`` or ``device``."""
+        return np.array([getattr(row, by) for row in self.rows])
+
+    @property
+    def noted(self) -> Flags:
+        """Mask of the cells with a note that the time includes something else."""
+        return np.array([bool(row.note) for row in self.rows], dtype=np.bool_)
+
+    @property
+    def kinds(self) -> Integers:
+        """Number of the kind of each cell's device; see `kind_number`."""
+        return np.array([kind_number(device) for device in self.devices])[self.times.device]
+
+    @property
+    def sides(self) -> Integers:
+        """Row of the deviations of each cell's device."""
+        return np.array([side_of(device) for device in self.devices])[self.times.device]
+
+    def take(self, cells: Flags) -> TrainingTimes:
+        """The times of some cells."""
+        return replace(
+            self,
+            times=self.times.take(cells),
+            rows=tuple(self.rows[k] for k in np.flatnonzero(cells).tolist()),
+            least=self.least[cells],
+            most=self.most[cells],
+            traits=self.traits[cells],
+        )
+
+
+def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) -> TrainingTimes:
+    """Read the training data of a model from tables, or from the tables of a folder.
+
+    Without `counted` the work is estimated from the metrics of the profiles alone. Raise InputError as
+    `crosscast.data.times.read_launch_tables`, or if times are of an unknown device, or cannot be seconds.
     """
-    counted = read_training(tables)
-    models = base.predictor
-    joined_model, errors = _joined(models.counted, counted)
-    estimated = models.estimated and _joined(models.estimated, read_training(tables, counted=False))[0]
-    (device,) = counted.devices
-    times = np.exp(counted.times.log_time)
-    card = base.card
-    training = {
-        **card.training,
-        **about,
-        "devices": len(card.devices) + 1,
-        "calibrated": {
-            "device": device.key,
-            "kernels_at_a_size": len({row.cell for row in counted.rows}),
-            "applications": sorted({row.application for row in counted.rows}),
-            "held_out": errors.to_dict(),
-        },
+    if not isinstance(tables, LaunchTables):
+        tables = read_launch_tables(tables)
+    profiles, parts, rows = tables.profiles, tables.parts, tables.times
+    if not counted:
+        profiles = tuple(replace(profile, launch={}) for profile in profiles)
+    work = work_of(profiles)
+    keys = sorted({row.device for row in rows})
+    devices = tuple(tables.devices[key] if key in tables.devices else device_named(key) for key in keys)
+    sheets = sheets_of(devices)
+    by_host = terms(work, sheets)
+    on_device, limits_s = by_device(by_host), bounds(work, sheets)
+    seconds, share, cell, of_cells = list[Reals](), list[float](), list[int](), list[list[float]]()
+    columns = [keys.index(row.device) for row in rows]
+    for number, (row, column) in enumerate(zip(rows, columns, strict=True)):
+        of_cell = parts[row.cell]
+        count = sum(launches for _, launches in of_cell)
+        divisor = 1.0 if row.total else count
+        of_cells.append([sum(each[k, column] * n for k, n in of_cell) / divisor for each in limits_s])
+        # Launches that are timed together wait for each other on the device, and in part for the host.
+        launch_share = 1.0 / count if row.total else 1.0
+        launch_share += _FURTHER_LAUNCH * (1.0 - launch_share)
+        first_terms = by_host if any(word in row.timed for word in _BY_HOST) else on_device
+        for profile, launches in of_cell:
+            first, others = first_terms[profile, column], on_device[profile, column]
+            seconds.append(launch_share * first + (1.0 - launch_share) * others)
+            share.append(launches / divisor)
+            cell.append(number)
+    groups = [
+        (row.application, devices[column].type == "gpu") for row, column in zip(rows, columns, strict=True)
+    ]
+    weights = weights_of([row.source for row in rows], groups)
+    log_time = np.log([row.time_s for row in rows])
+    of_rows = np.array(share), np.array(cell), np.array(columns), log_time, weights
+    times = Times(np.array(seconds), *of_rows)
+    least, most = np.array(of_cells).T
+    _refuse_other_units(tables.label, rows, times, least)
+    traits = {
+        each: np.average(work.traits[[k for k, _ in of_cell]], axis=0, weights=[n for _, n in of_cell])
+        for each, of_cell in parts.items()
     }
-    time_range = Range(min(card.time_s.low, float(times.min())), max(card.time_s.high, float(times.max())))
-    new = msgspec.structs.replace(card, training=training, devices=(*card.devices, device), time_s=time_range)
-    return TrainedLaunchTimes(new, LaunchModels(joined_model, estimated)), errors
-
-
-def _joined(model: LaunchTimes, training: TrainingTimes) -> tuple[LaunchTimes, HeldOut]:
-    """Fit a device's factors; fit its uncertainty to held-out errors, drawn to that of other devices."""
-    applications = training.labels("application")
-
-    def fit_to(times: TrainingTimes) -> tuple[Efficiencies, Correction]:
-        known = fit(times.times, times.devices, model.efficiencies())
-        return known, model.correction.with_launches(correction_of(times, known, model.correction))
-
-    errors, shares, explained = held_out(training, applications, fit_to)
-    names: list[str] = np.unique(applications).tolist()
-    if not np.isfinite(errors).any():
-        expected = "times of two applications or more"
-        raise InputError.of(where="training", expected=expected, found=names[0])
-    narrower = narrowed(explained, model.near[training.sides])
-    usual: Reals = model.doubt.deviations[training.sides[0]]
-
-    def deviations(rows: Flags) -> Reals:
-        """Deviations by kind of time, fitted to some of the cells, of which they cover nine of ten errors.
-
-        A few applications say little about a kind of times: the deviations on other devices weigh as much as
-        one application, and are the least.
-        """
-        chosen = rows & np.isfinite(errors) & ~training.noted
-        if not chosen.any():
-            return usual
-        scaled, weights = errors[chosen] / narrower[chosen], equal_weights(applications[chosen])
-        pull = _WORTH_APPLICATIONS / len(np.unique(applications[chosen]))
-        of_kinds = fit_deviations(scaled, shares[chosen], weights, usual, pull)
-        of_cells = deviation_of(shares, of_kinds) * narrower
-        wider = widening(training, errors, of_cells, model.doubt, rows, few=True)
-        return np.maximum(of_kinds * wider, usual)
-
-    factor, inside = model.doubt.factor(LEVEL), []
-    for rows in (applications == name for name in names):
-        deviation = deviation_of(shares[rows], deviations(~rows)) * narrower[rows]
-        inside.append(float(np.mean(np.abs(errors[rows]) <= factor * deviation)))
-    scores = HeldOut(
-        float(np.median(np.abs(np.expm1(-errors)))),
-        float(np.sqrt(np.mean(errors**2))),
-        float(np.mean(inside)),
-        min(inside),
-        LEVEL,
+    return TrainingTimes(
+        times,
+        rows,
+        devices,
+        least,
+        most,
+        np.stack([traits[row.cell] for row in rows]),
+        tuple(sorted({Toolchain.of(profile.program) for profile in profiles})),
     )
-    known, correction = fit_to(training)
-    wider = deviations(np.ones(len(errors), dtype=np.bool_)) / usual
-    fitted = replace(
-        model,
-        keys=tuple(known.factors),
-        factors=np.stack([*known.factors.values()]),
-        correction=correction,
-        joined=(*model.joined, *(device.key for device in training.devices)),
-        wider=np.vstack([model.wider, wider]),
-    )
-    return fitted, scores
+
+
+def _refuse_other_units(label: str, cells: Sequence[KernelTime], times: Times, least: Reals) -> None:
+    """Raise InputError for times that physics forbids, and for those too long to be in seconds."""
+    unfitted, _ = log_times(times, np.zeros((len(cells), times.seconds.shape[1])))
+    ratio = np.exp(times.log_time - unfitted)
+    labels = [f"{row.source} on {row.device}" for row in cells]
+    medians = {name: float(np.median(ratio[np.array(labels) == name])) for name in set(labels)}
+    median_ratio = np.array([medians[name] for name in labels])
+    short = np.exp(times.log_time) < _LEAST_SHARE * least
+    for invalid, expected in (
+        (short, "seconds, and no less than moving its bytes takes"),
+        ((ratio > _LONGEST) | (median_ratio > _LONGEST_USUAL), "seconds"),
+    ):
+        if invalid.any():
+            index = int(np.argmax(invalid))
+            row = cells[index]
+            cell = f"{row.kernel} {row.launch} of {labels[index]}"
+            raise InputError.of(
+                where=f"{label}: times",
+                field="time_s",
+                expected=f"{expected} (about {np.exp(unfitted[index]):.2g} for {cell})",
+                found=f"{row.time_s:.2g}",
+            )

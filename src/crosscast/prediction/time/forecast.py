@@ -13,7 +13,7 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.devices.catalogue import Expected
 from crosscast.prediction.intervals import summed
-from crosscast.prediction.time.data import Grid, ProfileBatch
+from crosscast.prediction.time import Grid, ProfileBatch
 from crosscast.prediction.time.terms import LAUNCH, TERMS, saved_by_half
 from crosscast.results import Tabular, rows_of
 

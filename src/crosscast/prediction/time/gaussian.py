@@ -27,7 +27,7 @@ from crosscast.prediction.intervals import (
     factor_at,
 )
 from crosscast.prediction.serialization import NOT_STORED, Array, Stored
-from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, device_groups
+from crosscast.prediction.time import Grid, ProfileBatch, application_weights, device_groups
 from crosscast.prediction.time.forecast import PointModel, PointPredictor, TimeForecast
 from crosscast.prediction.time.unseen import UnseenDevices, enough_devices, fit_unseen
 from crosscast.prediction.trained import single_threaded

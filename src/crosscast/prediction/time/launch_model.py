@@ -18,6 +18,7 @@ from crosscast.devices.device_files import NUMBERS
 from crosscast.errors import InputError
 from crosscast.prediction.intervals import CONFORMAL
 from crosscast.prediction.store import StoredModel
+from crosscast.prediction.time import ProfileBatch
 from crosscast.prediction.time.card import (
     Probes,
     Suggestion,
@@ -27,7 +28,6 @@ from crosscast.prediction.time.card import (
     doubt_of_probe,
 )
 from crosscast.prediction.time.counts import work_of
-from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import Assumed, NearestLaunch, TimeForecast
 from crosscast.prediction.time.launch_times import (
     DeviceErrors,

@@ -3,15 +3,21 @@
 Inputs are profiles with counts by sub-groups, and data sheets of devices. Factors of the terms are fitted to
 times on the device, and on others of its architecture, vendor and kind. Deviations are fitted to errors on
 applications that were held out, by the terms on which the time is mostly spent.
+
+Launches of similar work have similar errors of the physical terms. They are a Gaussian process over traits of
+a launch's work, with a covariance that falls with distance (Rasmussen and Williams 2006, *Gaussian Processes
+for Machine Learning*, ch. 2 and 4.2): near a measured launch the correction is that launch's error, far from
+all of them it is zero. Errors on devices of one kind are more strongly correlated than on others, and smaller
+where memory takes the time, as its rate is known best.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from statistics import NormalDist
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +27,6 @@ from crosscast.devices.sheets import Sheets, sheets_of
 from crosscast.errors import InputError
 from crosscast.prediction.intervals import factor_at
 from crosscast.prediction.serialization import Array, Stored
-from crosscast.prediction.time.correction import Correction, kind_number
 from crosscast.prediction.time.terms import (
     MEMORY,
     TERMS,
@@ -32,7 +37,8 @@ from crosscast.prediction.time.terms import (
     measured_terms,
     terms,
 )
-from crosscast.prediction.time.work import Work
+from crosscast.prediction.time.work import TRAITS, Work
+from crosscast.prediction.trained import squared_distances
 
 KINDS = ("launch", "start", "rates", "memory", "latency")
 """Kinds of times, by the terms on which most is spent; their errors differ."""
@@ -44,17 +50,10 @@ _KIND_OF = {
     "memory": 3,
     **dict.fromkeys(("latency", "waiting", "scattered", "groups", "atomics"), 4),
 }
-_INTO_KINDS = np.eye(len(KINDS))[[_KIND_OF[term] for term in TERMS]]
+INTO_KINDS = np.eye(len(KINDS))[[_KIND_OF[term] for term in TERMS]]
 _OF_MEMORY = KINDS.index("memory")
-_LEAST_DEVIATION = 0.04
 _LEAST_VARIANCE = 1e-12
-_EXPECTED = np.log([0.7, 0.5, 0.5, 0.2, 0.5])  # Prior medians of the deviations
-DRAWN = 0.005
-_DRAWN_SIDE = 0.02  # Sides have fewer applications
-_FREEDOM = 12.0
-"""Of Student's distribution: of 2 to 1000, with the best score of intervals (Winkler 1972) held out."""
-_LEVELS = np.linspace(0.02, 0.98, 49)
-_TAIL = 0.9  # Level from which on single applications decide the quantiles
+DOUBT_LEVELS = np.linspace(0.02, 0.98, 49)
 _FASTER, _FASTER_MEMORY = 1.25, 1.03
 _KEPT, _SURELY, _SURELY_INTEGERS = 0.75, 0.25, 0.5
 
@@ -64,19 +63,19 @@ SIDES = 4
 Errors of one kind of time differ.
 """
 
-_NO_GPUS = (2, 3)
+NO_GPUS = (2, 3)
 
 
 def side_of(device: Device) -> int:
     """Return the row of a device's deviations."""
     if device.kind == "gpu":
         return int(has_new_drivers(device))
-    return _NO_GPUS[has_own_rates(device)]
+    return NO_GPUS[has_own_rates(device)]
 
 
 def deviation_of(shares: Reals, deviations: Reals) -> Reals:
     """Deviations of times with given shares of the terms ``(..., len(TERMS))``, from deviations by kind."""
-    deviation: Reals = np.sqrt(((shares @ _INTO_KINDS) * deviations**2).sum(axis=-1))
+    deviation: Reals = np.sqrt(((shares @ INTO_KINDS) * deviations**2).sum(axis=-1))
     return deviation
 
 
@@ -85,7 +84,7 @@ def shared_part(shares: Reals, deviations: Reals) -> Reals:
 
     How much of its memory's rate a kernel reaches is each device's own.
     """
-    squares = (shares @ _INTO_KINDS) * deviations**2
+    squares = (shares @ INTO_KINDS) * deviations**2
     part: Reals = np.sqrt(1.0 - squares[..., _OF_MEMORY] / squares.sum(axis=-1))
     return part
 
@@ -153,7 +152,7 @@ class Doubt(Stored, kind="doubt"):
 
     deviations: Annotated[Reals, Array(f"{SIDES} {len(KINDS)}", above=0)]  # Of times of a single kind
     # Of absolute errors over deviations
-    quantiles: Annotated[Reals, Array(str(len(_LEVELS)), low=0, rising=True)]
+    quantiles: Annotated[Reals, Array(str(len(DOUBT_LEVELS)), low=0, rising=True)]
     applications: Annotated[float, Array(low=1)]  # Number of which these are the errors
 
     def deviation(self, shares: Reals, sides: Integers) -> Reals:
@@ -164,7 +163,7 @@ class Doubt(Stored, kind="doubt"):
     @property
     def most_level(self) -> float:
         """The highest level of which quantiles are known."""
-        return float(_LEVELS[-1]) / (1 + 1 / self.applications)
+        return float(DOUBT_LEVELS[-1]) / (1 + 1 / self.applications)
 
     def factor(self, level: float) -> float:
         """Half the width of an interval of a level for one more application, in deviations.
@@ -175,63 +174,121 @@ class Doubt(Stored, kind="doubt"):
 
     def quantile(self, level: float) -> float:
         """Quantile of the absolute errors over their deviations."""
-        return factor_at(level, self.quantiles, _LEVELS)
+        return factor_at(level, self.quantiles, DOUBT_LEVELS)
 
 
-def doubt_of(errors: Reals, shares: Reals, weights: Reals, sides: Integers, applications: int) -> Doubt:
-    """Fit deviations to errors of held-out times ``(c,)``, and quantiles to the standardized errors.
+BETWEEN_KINDS = np.array(
+    [[1.0, 0.3, 0.3, 0.0], [0.3, 1.0, 0.6, 0.0], [0.3, 0.6, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
+)
+"""Correlation of the errors of one launch on CPUs, GPUs of Nvidia, other GPUs, and CPUs of measured rates."""
 
-    Deviations of GPUs are drawn to those of all GPUs, others to those of all devices. As single applications
-    decide the quantiles of high levels, these are in Student's ratio to that of 90 %.
-    """
-    # Imported here: predicting needs no SciPy.
-    from scipy.stats import t
+_SIZE_IN_MEMORY = 0.5
+"""Size of the errors of times that are all of memory, over that of times without.
 
-    overall = fit_deviations(errors, shares, weights, np.exp(_EXPECTED), DRAWN)
+The likelihood of the errors on published times is highest for this of 1, 0.5, 0.25 and 0.1.
+"""
 
-    def of(rows: Flags, expected: Reals, drawn: float) -> Reals:
-        if not rows.any():
-            return expected
-        return fit_deviations(errors[rows], shares[rows], weights[rows], expected, drawn)
-
-    of_gpus = of(~np.isin(sides, _NO_GPUS), overall, DRAWN)
-    expected = [overall if side in _NO_GPUS else of_gpus for side in range(SIDES)]
-    deviations = np.stack([of(sides == side, each, _DRAWN_SIDE) for side, each in enumerate(expected)])
-    ratio = np.abs(errors) / deviation_of(shares, deviations[sides])
-    order = np.argsort(ratio)
-    scaled = weights / weights.sum()
-    below = np.cumsum(scaled[order]) - 0.5 * scaled[order]
-    tail = np.maximum(t.ppf((1 + _LEVELS) / 2, _FREEDOM) / t.ppf((1 + _TAIL) / 2, _FREEDOM), 1.0)
-    quantiles = np.interp(np.minimum(_LEVELS, _TAIL), below, ratio[order]) * tail
-    return Doubt(deviations, quantiles, float(applications))
+_SIMILAR = 6.0
+"""Range over which launches are similar enough for errors of one size, over that of the errors themselves."""
+_LEAST_NOISE = 0.01
 
 
-def fit_deviations(errors: Reals, shares: Reals, weights: Reals, expected: Reals, drawn: float) -> Reals:
-    """Deviations by kind ``(len(KINDS),)``, of maximum likelihood under Student's distribution.
+def kind_number(device: Device) -> int:
+    """Number of a device's row in `BETWEEN_KINDS`."""
+    if device.kind == "cpu":
+        return 3 if has_own_rates(device) else 0
+    return 1 if device.vendor == "Nvidia" else 2
 
-    A prior draws their logarithms to those `expected`, as if there were `drawn` times as many more errors of
-    the expected size: an error adds about 2 to the precision of a logarithm.
-    """
-    # Imported here: predicting needs no SciPy.
-    from scipy.optimize import minimize
 
-    kinds = shares @ _INTO_KINDS
-    scaled = weights / weights.sum()
-    centre = np.log(expected)
+@dataclass(frozen=True, eq=False)
+class Correction(Stored, kind="correction"):
+    """Errors of ``n`` launches on kinds of devices, ``g`` in all, and the covariance that spreads them."""
 
-    def loss(values: Reals) -> tuple[float, Reals]:
-        squares = np.exp(2 * values)
-        variance = kinds @ squares
-        ratio = errors**2 / variance
-        terms = 0.5 * np.log(variance) + 0.5 * (_FREEDOM + 1) * np.log1p(ratio / _FREEDOM)
-        slope = 0.5 / variance - 0.5 * (_FREEDOM + 1) * ratio / variance / (_FREEDOM + ratio)
-        away = values - centre
-        total = float(scaled @ terms) + drawn * float(away @ away)
-        return total, (scaled * slope) @ kinds * 2 * squares + 2 * drawn * away
+    names: Annotated[tuple[str, ...], Array("n")]  # Of the launches, for people
+    traits: Annotated[Reals, Array(f"n {len(TRAITS)}")]
+    launch: Annotated[Integers, Array("g", low=0, below="n")]
+    side: Annotated[Integers, Array("g", low=0, below=len(BETWEEN_KINDS))]
+    memory: Annotated[Reals, Array("g", low=0, high=1)]  # Share of memory in the times
+    errors: Annotated[Reals, Array("g")]  # Measured less predicted logarithms
+    counts: Annotated[Reals, Array("g", above=0)]  # Number of times of which each is the median
+    range: Annotated[float, Array(above=0)]  # Distance of traits over which covariance falls to 1/e
+    variance: Annotated[float, Array(above=0)]
+    # Variance of the errors of single times, by kind of device
+    noise: Annotated[Reals, Array(str(len(BETWEEN_KINDS)), above=0)]
 
-    limits = [(np.log(_LEAST_DEVIATION), 1.0)] * len(KINDS)
-    deviations: Reals = np.exp(minimize(loss, centre, jac=True, method="L-BFGS-B", bounds=limits).x)
-    return deviations
+    def _covariance(self, reach: float) -> Reals:
+        """Covariance ``(g, g)`` of the errors, of launches whose covariance falls to 1/e over a distance."""
+        sizes = _sizes(self.memory)
+        fall = np.exp(self.distances(self.traits)[self.launch][:, self.launch] / -reach)
+        shared = self.variance * BETWEEN_KINDS[self.side[:, None], self.side]
+        covariance = fall * (shared * sizes) * sizes[:, None]
+        covariance[np.diag_indices(len(covariance))] += _LEAST_NOISE + self.noise[self.side] / self.counts
+        return covariance
+
+    def log_likelihood(self) -> float:
+        """Logarithm of the likelihood of the errors, but for a constant."""
+        covariance = self._covariance(self.range)
+        weights = np.linalg.solve(covariance, self.errors)
+        return float(-0.5 * self.errors @ weights - 0.5 * np.linalg.slogdet(covariance)[1])
+
+    @cached_property
+    def _of_kinds(self) -> list[tuple[Integers, Reals, Reals]]:
+        """For each kind of device the launches whose errors say something of it, and what they say.
+
+        Weights, of which the sum over the launches, each times its fall with distance, is the correction; and
+        a matrix, of which the product with these on both sides is the share of the variance explained.
+        """
+        weights = np.linalg.solve(self._covariance(self.range), self.errors)
+        inverse = np.linalg.inv(self._covariance(_SIMILAR * self.range))
+        of_kinds = []
+        for correlation in BETWEEN_KINDS:
+            known = np.argsort(self.launch, kind="stable")
+            known = known[correlation[self.side[known]] > 0]
+            launches, first = np.unique(self.launch[known], return_index=True)
+            amounts = self.variance * correlation[self.side[known]] * _sizes(self.memory[known])
+            products = inverse[known][:, known] * amounts * amounts[:, None] / self.variance
+            explained = np.add.reduceat(np.add.reduceat(products, first, axis=0), first, axis=1)
+            of_kinds.append((launches, np.add.reduceat(amounts * weights[known], first), explained))
+        return of_kinds
+
+    def distances(self, traits: Reals) -> Reals:
+        """Distances ``(m, n)`` of launches of some traits, ``(m, len(TRAITS))``, from the known ones."""
+        return np.sqrt(squared_distances(traits, self.traits))
+
+    def of(self, distances: Reals, kinds: Integers, memory: Reals) -> tuple[Reals, Reals]:
+        """Logarithms to add to those of times ``(m, d)`` of launches at some distances on kinds ``(d,)``.
+
+        Also the share of the errors' variance that known launches explain, from 0 to 1. `memory` is its share
+        in each time, ``(m, d)``.
+        """
+        shift, explained = np.zeros((2, len(distances), len(BETWEEN_KINDS)))
+        if len(self.launch):
+            ranges = distances / -self.range
+            fall, similar = np.exp(ranges), np.exp(ranges / _SIMILAR)
+            for kind in set(kinds.tolist()):
+                launches, weights, products = self._of_kinds[kind]
+                near = similar[:, launches]
+                shift[:, kind] = fall[:, launches] @ weights
+                explained[:, kind] = (near @ products * near).sum(axis=1)
+        return shift[:, kinds] * _sizes(memory), np.minimum(np.maximum(explained, 0.0), 1.0)[:, kinds]
+
+    def with_launches(self, other: Correction) -> Correction:
+        """Correction with the launches of both, and the covariance of this one."""
+        numbered = replace(other, launch=other.launch + len(self.names))
+        names = ("traits", "launch", "side", "memory", "errors", "counts")
+        both: Any = {name: np.concatenate([getattr(self, name), getattr(numbered, name)]) for name in names}
+        return replace(self, names=(*self.names, *other.names), **both)
+
+    def nearest(self, distances: Reals) -> tuple[Integers, Reals]:
+        """Numbers of the known launches most similar to ``m``, and similarities from 1 to 0."""
+        number = distances.argmin(axis=1)
+        return number, np.exp(distances[np.arange(len(number)), number] / (-_SIMILAR * self.range))
+
+
+def _sizes(memory: Reals) -> Reals:
+    """Sizes of errors of times with a share of memory, over those of times without."""
+    sizes: Reals = 1.0 - (1.0 - _SIZE_IN_MEMORY) * memory
+    return sizes
 
 
 def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
@@ -314,7 +371,7 @@ class LaunchTimes(Stored, kind="terms"):
             usual: Reals = self.doubt.deviations[side_of(device)]
             if self.measured(device):
                 return np.asarray(usual * wider.get(device.key, 1.0))
-            rates_known = _INTO_KINDS[~measured_terms(device)].sum(axis=0) == 0
+            rates_known = INTO_KINDS[~measured_terms(device)].sum(axis=0) == 0
             return np.where(rates_known, usual, self.unseen[side_of(device)])
 
         @lru_cache(64)

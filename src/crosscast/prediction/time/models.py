@@ -1,4 +1,6 @@
-"""Correct a model of physical terms by how devices differ on similar kernels.
+"""Models of times by name: the means, the nearest kernel, the published forest, and the default.
+
+The default corrects a model of physical terms by how devices differ on similar kernels.
 
 One vendor's driver takes longer for a single launch, another vendor's compiler makes branches cheap. No
 physical term covers that, but errors on training kernels show it. The correction is a Gaussian process on a
@@ -25,9 +27,8 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError, expect_known
 from crosscast.prediction.serialization import Array, Nested, Stored
-from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, device_groups, impute
+from crosscast.prediction.time import Grid, ProfileBatch, application_weights, device_groups, impute
 from crosscast.prediction.time.gaussian import Gaussian
-from crosscast.prediction.time.johnston2018 import PublishedForest
 from crosscast.prediction.time.physical import (
     Physical,
     PhysicalPredictor,
@@ -35,7 +36,11 @@ from crosscast.prediction.time.physical import (
     check_metrics,
     invalid_metrics,
     quantities_of,
+    standardized,
 )
+from crosscast.prediction.trained import squared_distances
+from crosscast.prediction.trees import Rows, Trees, device_codes, draw_trees, exported, joined
+from crosscast.profile import METRICS
 
 _PAIRS = tuple(product((0.0, 1.0, 4.0), (0.0, 1.0, 4.0)))
 """Candidate sizes of the two parts."""
@@ -79,7 +84,7 @@ class Neighbours(Stored):
     def of(cls, features: Reals) -> Neighbours:
         """Standardize the features ``(n, f)`` of kernels."""
         centre, scale = features.mean(axis=0), features.std(axis=0) + _LEAST_SCALE
-        return cls(centre, scale, _standardized(features, centre, scale))
+        return cls(centre, scale, standardized(features, centre, scale, _LIMIT))
 
     def similarity(self, features: Reals) -> Reals:
         """Similarity ``(m, n)`` to the known kernels: 1 where all features are equal, near 0 far away.
@@ -87,17 +92,10 @@ class Neighbours(Stored):
         Matern's covariance with a smoothness of 3/2, of the root mean square of the differences between
         standardized features; these are limited to three standard deviations.
         """
-        queries = _standardized(features, self.centre, self.scale)
-        squares = (
-            (queries**2).sum(axis=1)[:, None] + (self.points**2).sum(axis=1) - 2 * queries @ self.points.T
-        )
-        distances = np.sqrt(np.maximum(squares, 0.0) * (3 / len(self.centre)))
+        queries = standardized(features, self.centre, self.scale, _LIMIT)
+        distances = np.sqrt(squared_distances(queries, self.points) * (3 / len(self.centre)))
         similarity: Reals = (1 + distances) * np.exp(-distances)
         return similarity
-
-
-def _standardized(features: Reals, centre: Reals, scale: Reals) -> Reals:
-    return np.clip((features - centre) / scale, -_LIMIT, _LIMIT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,6 +329,67 @@ class FittedNearest(Stored, kind="nearest"):
             squares = ((part[:, None, :] - points) ** 2).sum(axis=2)
             nearest[first : first + _AT_ONCE] = squares.argmin(axis=1)
         return self.times[nearest]
+
+
+@dataclass(frozen=True)
+class PublishedForest:
+    """A random forest on all metrics and the device, with a row for each cell.
+
+    The paper has a row for each run, as `crosscast.studies.johnston2018` does. As in the
+    published scripts, an undefined metric is 0, and the device is one feature: its rank in the
+    order of the devices' mean log times (ranger's ``respect.unordered.factors = "order"``).
+    """
+
+    trees: int = 505  # Number of trees (`num.trees`)
+    tried: int = 30  # Features that are tried at each node (`mtry`); all where there are fewer
+    node_size: int = 9  # Most rows of a node that is not split (`min.node.size`)
+    name: str = "published-forest"
+
+    def fit(self, grid: Grid, seed: int) -> FittedForest:
+        """Fit the forest to a grid that may have cells without a time."""
+        kernel, device = np.nonzero(~np.isnan(grid.log_time))
+        if len(kernel) == 0:
+            raise InputError("published-forest: expected a cell with a time to fit to, found none")
+        log_time = grid.log_time[kernel, device]
+        defined = np.flatnonzero(np.isfinite(grid.profiles.metrics).any(axis=0)).tolist()
+        metrics = tuple(METRICS[column].name for column in defined)
+        codes = device_codes(device, log_time, len(grid.devices))
+        features = np.column_stack([_matrix(grid.profiles, metrics)[kernel], codes[device]])
+        rows = Rows(features, np.arange(len(kernel)), log_time)
+        drawn = draw_trees(rows, self.trees, tried=self.tried, seed=seed)
+        exports = []
+        for tree in (each.tree.cut(self.node_size) for each in drawn):
+            value = tree.value[:, None] * (1.0 / self.trees)
+            exports.append(
+                exported(tree.left < 0, tree.feature, tree.threshold, tree.left, tree.right, value)
+            )
+        return FittedForest(metrics, codes, joined(exports))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedForest(Stored, kind="forest"):
+    """A fitted forest; see `PublishedForest`."""
+
+    metrics: Annotated[tuple[str, ...], Array("m", among=tuple(each.name for each in METRICS))]  # Features
+    device_codes: Annotated[Reals, Array("d")]  # Feature of each device
+    trees: Annotated[Trees, Nested(flat=True)]  # On the metrics and the device
+
+    def check(self) -> None:
+        """Raise InputError unless the trees are on these metrics."""
+        self.trees.check_width(len(self.metrics) + 1, outputs=1)
+
+    def log_time(self, profiles: ProfileBatch) -> Reals:
+        """Natural logarithms of times in seconds on the devices of its grid, of shape ``(n, d)``."""
+        n, d = len(profiles), len(self.device_codes)
+        metrics = np.repeat(_matrix(profiles, self.metrics), d, axis=0)
+        rows = np.column_stack([metrics, np.tile(self.device_codes, n)])
+        return self.trees.sum(rows).reshape(n, d)
+
+
+def _matrix(profiles: ProfileBatch, metrics: Sequence[str]) -> Reals:
+    """Metrics of ``n`` profiles, 0 where not defined, of shape ``(n, number of metrics)``."""
+    values = np.column_stack([np.empty((len(profiles), 0)), *map(profiles.metric, metrics)])
+    return np.where(np.isfinite(values), values, 0.0)
 
 
 DEFAULT_MODEL = "combined"

@@ -18,7 +18,7 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.serialization import Array, Stored
-from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, device_groups
+from crosscast.prediction.time import Grid, ProfileBatch, application_weights, device_groups
 from crosscast.prediction.trained import single_threaded
 
 _ENTROPIES = (
@@ -180,9 +180,9 @@ def modifiers_of(quantities: Quantities) -> Reals:
     return np.stack([modifier(quantities) for modifier, _, _ in _MODIFIERS], 1)
 
 
-def standardized(modifiers: Reals, centre: Reals, scale: Reals) -> Reals:
+def standardized(values: Reals, centre: Reals, scale: Reals, most: float = _MOST_DEVIATIONS) -> Reals:
     """Distance from the mean of the training kernels in standard deviations, limited."""
-    return np.clip((modifiers - centre) / scale, -_MOST_DEVIATIONS, _MOST_DEVIATIONS)
+    return np.clip((values - centre) / scale, -most, most)
 
 
 def masks_of(devices: Sequence[Device]) -> Reals:

@@ -1,203 +1,199 @@
-"""Fit the model of launch times to tables of profiles and of times, with the launches of each time.
-
-The tables are those of `benchmarks.training_profiles`: see `crosscast.data.times`.
-"""
+"""Fit the model of launch times, with its uncertainty, to times with the launches of each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from crosscast.arrays import AnyArray, Flags, Integers, Reals
-from crosscast.data.times import KernelTime, LaunchTables, read_launch_tables
+from crosscast.data.times import LaunchTables
 from crosscast.device import Device
-from crosscast.devices.catalogue import device_named
-from crosscast.devices.sheets import sheets_of
 from crosscast.errors import InputError
-from crosscast.prediction.time.correction import Correction, fit_correction, kind_number
-from crosscast.prediction.time.counts import work_of
-from crosscast.prediction.time.data import Toolchain
+from crosscast.prediction.time.card import HeldOut, Range
+from crosscast.prediction.time.datasets import TrainingTimes, read_training
+from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import (
-    DRAWN,
+    BETWEEN_KINDS,
+    DOUBT_LEVELS,
     IN_COMMON,
+    INTO_KINDS,
     KINDS,
+    NO_GPUS,
     SIDES,
+    Correction,
     Doubt,
+    LaunchModels,
     LaunchTimes,
-    bounds,
     deviation_of,
-    doubt_of,
-    fit_deviations,
     in_common,
     narrowed,
     shared_part,
-    side_of,
 )
-from crosscast.prediction.time.terms import (
-    MEMORY,
-    Efficiencies,
-    Times,
-    by_device,
-    fit,
-    log_times,
-    terms,
-    weights_of,
-)
+from crosscast.prediction.time.terms import MEMORY, Efficiencies, Times, fit, log_times
+from crosscast.prediction.time.work import TRAITS
 
-_BY_HOST = ("host", "clFinish")
 _DEVICE_FOLDS, _LAUNCH_FOLDS = 6, 5
 _IS_NEAR, _NEAREST = 0.5, 0.3
 _MOST_TOGETHER = 0.95
 _ITERATIONS = 2
-_LEAST_SHARE = 0.5  # Of the physical lower limit, which data sheets give to a few percent
-# Measured over unfitted time: of one, and the median of a source on a device
-_LONGEST, _LONGEST_USUAL = 3000.0, 100.0
+_EXPECTED = np.log([0.7, 0.5, 0.5, 0.2, 0.5])  # Prior medians of the deviations
+_DRAWN = 0.005
+_DRAWN_SIDE = 0.02  # Sides have fewer applications
+_LEAST_DEVIATION = 0.04
+_TAIL = 0.9  # Level from which on single applications decide the quantiles
+_FREEDOM = 12.0
+"""Of Student's distribution: of 2 to 1000, with the best score of intervals (Winkler 1972) held out."""
 
 
-_FURTHER_LAUNCH = 0.3
-"""Launch cost of each launch after the first of those that are timed together, over that of the first.
+def doubt_of(errors: Reals, shares: Reals, weights: Reals, sides: Integers, applications: int) -> Doubt:
+    """Fit deviations to errors of held-out times ``(c,)``, and quantiles to the standardized errors.
 
-The host enqueues them with events to wait for (E. Bainville, OpenCL FFT library, 2011).
-"""
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingTimes:
-    """Measured times of ``c`` cells with their launches."""
-
-    times: Times
-    rows: tuple[KernelTime, ...]  # Of the cells
-    devices: tuple[Device, ...]
-    least: Reals  # `(c,)` Physical lower and upper limits in seconds
-    most: Reals
-    traits: Reals  # `(c, len(TRAITS))` Of the cell's launches, their mean
-    toolchains: tuple[Toolchain, ...]  # Of the profiles
-
-    def labels(self, by: str) -> AnyArray:
-        """Label of each cell by which cells are held out: ``source``, ``application`` or ``device``."""
-        return np.array([getattr(row, by) for row in self.rows])
-
-    @property
-    def noted(self) -> Flags:
-        """Mask of the cells with a note that the time includes something else."""
-        return np.array([bool(row.note) for row in self.rows], dtype=np.bool_)
-
-    @property
-    def kinds(self) -> Integers:
-        """Number of the kind of each cell's device; see `kind_number`."""
-        return np.array([kind_number(device) for device in self.devices])[self.times.device]
-
-    @property
-    def sides(self) -> Integers:
-        """Row of the deviations of each cell's device."""
-        return np.array([side_of(device) for device in self.devices])[self.times.device]
-
-    def take(self, cells: Flags) -> TrainingTimes:
-        """The times of some cells."""
-        return replace(
-            self,
-            times=self.times.take(cells),
-            rows=tuple(self.rows[k] for k in np.flatnonzero(cells).tolist()),
-            least=self.least[cells],
-            most=self.most[cells],
-            traits=self.traits[cells],
-        )
-
-
-def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) -> TrainingTimes:
-    """Read the training data of a model from tables, or from the tables of a folder.
-
-    Without `counted` the work is estimated from the metrics of the profiles alone. Raise InputError as
-    `crosscast.data.times.read_launch_tables`, or if times are of an unknown device, or cannot be seconds.
+    Deviations of GPUs are drawn to those of all GPUs, others to those of all devices. As single applications
+    decide the quantiles of high levels, these are in Student's ratio to that of 90 %.
     """
-    if not isinstance(tables, LaunchTables):
-        tables = read_launch_tables(tables)
-    profiles, parts, rows = tables.profiles, tables.parts, tables.times
-    if not counted:
-        profiles = tuple(replace(profile, launch={}) for profile in profiles)
-    work = work_of(profiles)
-    keys = sorted({row.device for row in rows})
-    devices = tuple(tables.devices[key] if key in tables.devices else device_named(key) for key in keys)
-    sheets = sheets_of(devices)
-    by_host = terms(work, sheets)
-    on_device, limits_s = by_device(by_host), bounds(work, sheets)
-    seconds, share, cell, of_cells = list[Reals](), list[float](), list[int](), list[list[float]]()
-    columns = [keys.index(row.device) for row in rows]
-    for number, (row, column) in enumerate(zip(rows, columns, strict=True)):
-        of_cell = parts[row.cell]
-        count = sum(launches for _, launches in of_cell)
-        divisor = 1.0 if row.total else count
-        of_cells.append([sum(each[k, column] * n for k, n in of_cell) / divisor for each in limits_s])
-        # Launches that are timed together wait for each other on the device, and in part for the host.
-        launch_share = 1.0 / count if row.total else 1.0
-        launch_share += _FURTHER_LAUNCH * (1.0 - launch_share)
-        first_terms = by_host if any(word in row.timed for word in _BY_HOST) else on_device
-        for profile, launches in of_cell:
-            first, others = first_terms[profile, column], on_device[profile, column]
-            seconds.append(launch_share * first + (1.0 - launch_share) * others)
-            share.append(launches / divisor)
-            cell.append(number)
-    groups = [
-        (row.application, devices[column].type == "gpu") for row, column in zip(rows, columns, strict=True)
-    ]
-    weights = weights_of([row.source for row in rows], groups)
-    log_time = np.log([row.time_s for row in rows])
-    of_rows = np.array(share), np.array(cell), np.array(columns), log_time, weights
-    times = Times(np.array(seconds), *of_rows)
-    least, most = np.array(of_cells).T
-    _refuse_other_units(tables.label, rows, times, least)
-    traits = {
-        each: np.average(work.traits[[k for k, _ in of_cell]], axis=0, weights=[n for _, n in of_cell])
-        for each, of_cell in parts.items()
-    }
-    return TrainingTimes(
-        times,
-        rows,
-        devices,
-        least,
-        most,
-        np.stack([traits[row.cell] for row in rows]),
-        tuple(sorted({Toolchain.of(profile.program) for profile in profiles})),
+    # Imported here: predicting needs no SciPy.
+    from scipy.stats import t
+
+    overall = _fit_deviations(errors, shares, weights, np.exp(_EXPECTED), _DRAWN)
+
+    def of(rows: Flags, expected: Reals, drawn: float) -> Reals:
+        if not rows.any():
+            return expected
+        return _fit_deviations(errors[rows], shares[rows], weights[rows], expected, drawn)
+
+    of_gpus = of(~np.isin(sides, NO_GPUS), overall, _DRAWN)
+    expected = [overall if side in NO_GPUS else of_gpus for side in range(SIDES)]
+    deviations = np.stack([of(sides == side, each, _DRAWN_SIDE) for side, each in enumerate(expected)])
+    ratio = np.abs(errors) / deviation_of(shares, deviations[sides])
+    order = np.argsort(ratio)
+    scaled = weights / weights.sum()
+    below = np.cumsum(scaled[order]) - 0.5 * scaled[order]
+    tail = np.maximum(t.ppf((1 + DOUBT_LEVELS) / 2, _FREEDOM) / t.ppf((1 + _TAIL) / 2, _FREEDOM), 1.0)
+    quantiles = np.interp(np.minimum(DOUBT_LEVELS, _TAIL), below, ratio[order]) * tail
+    return Doubt(deviations, quantiles, float(applications))
+
+
+def _fit_deviations(errors: Reals, shares: Reals, weights: Reals, expected: Reals, drawn: float) -> Reals:
+    """Deviations by kind ``(len(KINDS),)``, of maximum likelihood under Student's distribution.
+
+    A prior draws their logarithms to those `expected`, as if there were `drawn` times as many more errors of
+    the expected size: an error adds about 2 to the precision of a logarithm.
+    """
+    # Imported here: predicting needs no SciPy.
+    from scipy.optimize import minimize
+
+    kinds = shares @ INTO_KINDS
+    scaled = weights / weights.sum()
+    centre = np.log(expected)
+
+    def loss(values: Reals) -> tuple[float, Reals]:
+        squares = np.exp(2 * values)
+        variance = kinds @ squares
+        ratio = errors**2 / variance
+        terms = 0.5 * np.log(variance) + 0.5 * (_FREEDOM + 1) * np.log1p(ratio / _FREEDOM)
+        slope = 0.5 / variance - 0.5 * (_FREEDOM + 1) * ratio / variance / (_FREEDOM + ratio)
+        away = values - centre
+        total = float(scaled @ terms) + drawn * float(away @ away)
+        return total, (scaled * slope) @ kinds * 2 * squares + 2 * drawn * away
+
+    limits = [(np.log(_LEAST_DEVIATION), 1.0)] * len(KINDS)
+    deviations: Reals = np.exp(minimize(loss, centre, jac=True, method="L-BFGS-B", bounds=limits).x)
+    return deviations
+
+
+_RANGE = 0.5
+"""Distance over which errors fall to 1/e of their covariance.
+
+The likelihood of the errors on training data is highest for 2, as kernels of one application are
+neighbours. But then errors of FFTs made streams, stencils and multiply-adds of other sources 1.3 times too
+slow (``python -m benchmarks.published_kernels``).
+"""
+_VARIANCES = (0.02, 0.05, 0.1, 0.2)
+_NOISES = (0.02, 0.05, 0.1)
+_STARTS = (_RANGE, 0.1, np.full(len(BETWEEN_KINDS), 0.05))
+_SWEEPS = 2
+_LARGEST = 1.5
+_MOST_OF_APPLICATION = 25
+
+
+def _no_correction() -> Correction:
+    """A correction without any known launch: zero everywhere."""
+    no_errors, no_indices = np.zeros(0), np.zeros(0, dtype=np.int64)
+    no_traits = np.zeros((0, len(TRAITS)))
+    return Correction((), no_traits, no_indices, no_indices, no_errors, no_errors, no_errors, *_STARTS)
+
+
+def fit_correction(
+    traits: Reals,
+    names: Sequence[tuple[str, str, str]],
+    kinds: Integers,
+    memory: Reals,
+    errors: Reals,
+    template: Correction | None = None,
+) -> Correction:
+    """Fit a correction to errors ``(c,)``, measured less predicted logarithms, of the cells of some launches.
+
+    Traits ``(c, len(TRAITS))`` and names (application, kernel, size) are of the launches, kinds of the
+    devices, and the share of memory of the predicted times. Each application contributes a limited number of
+    launches, spread in their order, so that none outweighs the others. Range, variance and noise are those of
+    the template, or the latter two maximize the likelihood of the errors.
+    """
+    chosen = _spread(names)
+    number = {name: k for k, name in enumerate(chosen)}
+    groups: dict[tuple[int, int], list[int]] = {}
+    for cell, name in enumerate(names):
+        if name in number:
+            groups.setdefault((number[name], int(kinds[cell])), []).append(cell)
+    if not groups:
+        return _no_correction()
+    first = {launch: cells[0] for (launch, _), cells in groups.items()}
+    correction = Correction(
+        tuple(f"{application} {kernel} at {size}".strip() for application, kernel, size in chosen),
+        np.stack([traits[first[k]] for k in range(len(chosen))]),
+        np.array([launch for launch, _ in groups]),
+        np.array([kind for _, kind in groups]),
+        np.array([np.median(memory[cells]) for cells in groups.values()]),
+        np.clip([np.median(errors[cells]) for cells in groups.values()], -_LARGEST, _LARGEST),
+        np.array([float(len(cells)) for cells in groups.values()]),
+        *(_STARTS if template is None else (template.range, template.variance, template.noise)),
     )
+    if template is not None:
+        return correction
+    for _ in range(_SWEEPS):
+        tried = [replace(correction, variance=variance) for variance in _VARIANCES]
+        correction = max(tried, key=Correction.log_likelihood)
+        for kind in np.unique(correction.side):
+            own = np.arange(len(BETWEEN_KINDS)) == kind
+            tried = [replace(correction, noise=np.where(own, noise, correction.noise)) for noise in _NOISES]
+            correction = max(tried, key=Correction.log_likelihood)
+    return correction
 
 
-def _refuse_other_units(label: str, cells: Sequence[KernelTime], times: Times, least: Reals) -> None:
-    """Raise InputError for times that physics forbids, and for those too long to be in seconds."""
-    unfitted, _ = log_times(times, np.zeros((len(cells), times.seconds.shape[1])))
-    ratio = np.exp(times.log_time - unfitted)
-    labels = [f"{row.source} on {row.device}" for row in cells]
-    medians = {name: float(np.median(ratio[np.array(labels) == name])) for name in set(labels)}
-    median_ratio = np.array([medians[name] for name in labels])
-    short = np.exp(times.log_time) < _LEAST_SHARE * least
-    for invalid, expected in (
-        (short, "seconds, and no less than moving its bytes takes"),
-        ((ratio > _LONGEST) | (median_ratio > _LONGEST_USUAL), "seconds"),
-    ):
-        if invalid.any():
-            index = int(np.argmax(invalid))
-            row = cells[index]
-            cell = f"{row.kernel} {row.launch} of {labels[index]}"
-            raise InputError.of(
-                where=f"{label}: times",
-                field="time_s",
-                expected=f"{expected} (about {np.exp(unfitted[index]):.2g} for {cell})",
-                found=f"{row.time_s:.2g}",
-            )
+def _spread(names: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    by_application: dict[str, list[tuple[str, str, str]]] = {}
+    for name in sorted(set(names)):
+        by_application.setdefault(name[0], []).append(name)
+    return [
+        launches[len(launches) * k // most]
+        for launches in by_application.values()
+        for most in (min(len(launches), _MOST_OF_APPLICATION),)
+        for k in range(most)
+    ]
 
 
-def predicted(times: Times, known: Efficiencies, devices: Sequence[Device]) -> tuple[Reals, Reals]:
+def _predicted(times: Times, known: Efficiencies, devices: Sequence[Device]) -> tuple[Reals, Reals]:
     """Logarithms of the cells' times, and shares of the terms in them."""
     return log_times(times, np.stack([known.of(device) for device in devices])[times.device])
 
 
-Fit = Callable[[TrainingTimes], tuple[Efficiencies, Correction]]
+_Fit = Callable[[TrainingTimes], tuple[Efficiencies, Correction]]
 
 
-def held_out(training: TrainingTimes, labels: AnyArray, fit_to: Fit) -> tuple[Reals, Reals, Reals]:
+def _held_out(training: TrainingTimes, labels: AnyArray, fit_to: _Fit) -> tuple[Reals, Reals, Reals]:
     """Errors of cells, shares of their terms, and explained variance, each label held out in turn.
 
     Errors are measured less predicted logarithms; NaN where nothing remains to fit to.
@@ -209,24 +205,24 @@ def held_out(training: TrainingTimes, labels: AnyArray, fit_to: Fit) -> tuple[Re
             continue
         rest, part = training.take(~held), training.take(held)
         known, correction = fit_to(rest)
-        centre, shares[held] = predicted(part.times, known, part.devices)
-        shift, explained[held] = corrected(part, correction, shares[held])
+        centre, shares[held] = _predicted(part.times, known, part.devices)
+        shift, explained[held] = _corrected(part, correction, shares[held])
         errors[held] = part.times.log_time - centre - shift
     return errors, shares, explained
 
 
-def correction_of(
+def _correction_of(
     training: TrainingTimes, known: Efficiencies, template: Correction | None = None
 ) -> Correction:
     """Fit a correction to the errors of the fitted terms; times with a note are not used."""
-    centre, shares = predicted(training.times, known, training.devices)
+    centre, shares = _predicted(training.times, known, training.devices)
     errors, sound = training.times.log_time - centre, ~training.noted
     launches = [row.cell for row in training.rows if not row.note]
     traits, kinds, memory = training.traits[sound], training.kinds[sound], shares[sound, MEMORY]
     return fit_correction(traits, launches, kinds, memory, errors[sound], template)
 
 
-def corrected(training: TrainingTimes, correction: Correction, shares: Reals) -> tuple[Reals, Reals]:
+def _corrected(training: TrainingTimes, correction: Correction, shares: Reals) -> tuple[Reals, Reals]:
     """Logarithms to add to the cells' times, and the share of their errors' variance explained.
 
     Given the shares of the terms in the times, ``(c, len(TERMS))``.
@@ -240,12 +236,12 @@ def corrected(training: TrainingTimes, correction: Correction, shares: Reals) ->
     return shift, explained
 
 
-def _as(template: Correction) -> Fit:
+def _as(template: Correction) -> _Fit:
     """Fit factors, and a correction with the covariance of a template."""
 
     def fit_to(training: TrainingTimes) -> tuple[Efficiencies, Correction]:
         known = fit(training.times, training.devices)
-        return known, correction_of(training, known, template)
+        return known, _correction_of(training, known, template)
 
     return fit_to
 
@@ -263,17 +259,17 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
     """
     times = training.times
     known = fit(times, training.devices)
-    correction = correction_of(training, known)
+    correction = _correction_of(training, known)
     applications = training.labels("application")
-    errors, shares, explained = held_out(training, applications, _as(correction))
+    errors, shares, explained = _held_out(training, applications, _as(correction))
     sound = np.isfinite(errors) & ~training.noted
-    weights = equal_weights(applications)
+    weights = _equal_weights(applications)
     # The next application is one more of those on its kind of device.
     kinds = training.kinds
     number = max(len(set(applications[sound & (kinds == kind)].tolist())) for kind in np.unique(kinds))
     # Their kernels have other launches in the training.
     launches = _folds([row.cell for row in training.rows], _LAUNCH_FOLDS)
-    near_known = held_out(training, launches, _as(correction))
+    near_known = _held_out(training, launches, _as(correction))
     # Alternate between deviations far from all measured launches, and their ratio near one.
     near = np.ones(SIDES)
     for _ in range(_ITERATIONS):
@@ -289,14 +285,14 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
     )
 
 
-def equal_weights(applications: AnyArray) -> Reals:
+def _equal_weights(applications: AnyArray) -> Reals:
     """Weights of cells with equal sums for all applications."""
     _, number, count = np.unique(applications, return_inverse=True, return_counts=True)
     weights: Reals = 1.0 / count[number]
     return weights
 
 
-def widening(
+def _widening(
     training: TrainingTimes,
     errors: Reals,
     deviation: Reals,
@@ -315,7 +311,7 @@ def widening(
     ratio = np.abs(errors) / deviation
     chosen = chosen[np.argsort(ratio[chosen])]
     applications = training.labels("application")[chosen]
-    weights = equal_weights(applications)
+    weights = _equal_weights(applications)
     below = np.cumsum(weights) / weights.sum()
     share = min(0.9 * (1 + few / len(set(applications.tolist()))), 1.0)
     return float(np.interp(share, below, ratio[chosen])) / (doubt.factor if few else doubt.quantile)(0.9)
@@ -326,17 +322,17 @@ def _near(training: TrainingTimes, near_known: tuple[Reals, Reals, Reals], doubt
     errors, shares, explained = near_known
     deviation = doubt.deviation(shares, training.sides)
     is_near = [(explained > _IS_NEAR) & (training.sides == side) for side in range(SIDES)]
-    near: Reals = np.array([widening(training, errors, deviation, doubt, rows) for rows in is_near])
+    near: Reals = np.array([_widening(training, errors, deviation, doubt, rows) for rows in is_near])
     return np.clip(near, _NEAREST, 1.0)
 
 
 def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near: Reals) -> Reals:
     """Deviations by kind on devices of each side that were not measured."""
     devices = _folds(training.labels("device").tolist(), _DEVICE_FOLDS)
-    errors, shares, explained = held_out(training, devices, _as(correction))
+    errors, shares, explained = _held_out(training, devices, _as(correction))
     narrower = narrowed(explained, near[training.sides])
     sound = np.isfinite(errors) & ~training.noted
-    weights = equal_weights(training.labels("application"))
+    weights = _equal_weights(training.labels("application"))
     # Accelerators of many small cores are neither CPUs nor GPUs.
     usual_type = np.array([device.type in ("gpu", "cpu") for device in training.devices])
     by_side = []
@@ -345,9 +341,9 @@ def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near:
         rows, deviations = sound & of_side, usual
         if rows.any():
             scaled = errors[rows] / narrower[rows]
-            deviations = fit_deviations(scaled, shares[rows], weights[rows], usual, DRAWN)
+            deviations = _fit_deviations(scaled, shares[rows], weights[rows], usual, _DRAWN)
         of_cells = deviation_of(shares, deviations) * narrower
-        wider = widening(training, errors, of_cells, doubt, of_side)
+        wider = _widening(training, errors, of_cells, doubt, of_side)
         by_side.append(np.maximum(deviations * wider, usual))
     return np.stack(by_side)
 
@@ -395,8 +391,99 @@ def cells_of_launches(training: TrainingTimes, sound: Flags) -> Iterator[Integer
 
 def forecasts_of(part: TrainingTimes, fitted: LaunchTimes) -> tuple[Reals, Reals, Reals]:
     """Log times of cells by a fitted model, their deviations, and the part of these that devices share."""
-    centre, shares = predicted(part.times, fitted.efficiencies(), part.devices)
-    shift, explained = corrected(part, fitted.correction, shares)
+    centre, shares = _predicted(part.times, fitted.efficiencies(), part.devices)
+    shift, explained = _corrected(part, fitted.correction, shares)
     deviations = fitted.on(part.devices).deviations[part.times.device]
     deviation = deviation_of(shares, deviations) * narrowed(explained, fitted.near[part.sides])
     return centre + shift, deviation, shared_part(shares, deviations)
+
+
+LEVEL = 0.9
+_WORTH_APPLICATIONS = 1.0
+"""Weight of the deviations on other devices, in applications."""
+
+
+def with_device(
+    base: TrainedLaunchTimes, tables: LaunchTables, **about: object
+) -> tuple[TrainedLaunchTimes, HeldOut]:
+    """Add the one device of some times to a model; also return its errors, each application held out in turn.
+
+    Factors of other devices stay as they are. `about` is added to the card's training.
+    """
+    counted = read_training(tables)
+    models = base.predictor
+    joined_model, errors = _joined(models.counted, counted)
+    estimated = models.estimated and _joined(models.estimated, read_training(tables, counted=False))[0]
+    (device,) = counted.devices
+    times = np.exp(counted.times.log_time)
+    card = base.card
+    training = {
+        **card.training,
+        **about,
+        "devices": len(card.devices) + 1,
+        "calibrated": {
+            "device": device.key,
+            "kernels_at_a_size": len({row.cell for row in counted.rows}),
+            "applications": sorted({row.application for row in counted.rows}),
+            "held_out": errors.to_dict(),
+        },
+    }
+    time_range = Range(min(card.time_s.low, float(times.min())), max(card.time_s.high, float(times.max())))
+    new = msgspec.structs.replace(card, training=training, devices=(*card.devices, device), time_s=time_range)
+    return TrainedLaunchTimes(new, LaunchModels(joined_model, estimated)), errors
+
+
+def _joined(model: LaunchTimes, training: TrainingTimes) -> tuple[LaunchTimes, HeldOut]:
+    """Fit a device's factors; fit its uncertainty to held-out errors, drawn to that of other devices."""
+    applications = training.labels("application")
+
+    def fit_to(times: TrainingTimes) -> tuple[Efficiencies, Correction]:
+        known = fit(times.times, times.devices, model.efficiencies())
+        return known, model.correction.with_launches(_correction_of(times, known, model.correction))
+
+    errors, shares, explained = _held_out(training, applications, fit_to)
+    names: list[str] = np.unique(applications).tolist()
+    if not np.isfinite(errors).any():
+        expected = "times of two applications or more"
+        raise InputError.of(where="training", expected=expected, found=names[0])
+    narrower = narrowed(explained, model.near[training.sides])
+    usual: Reals = model.doubt.deviations[training.sides[0]]
+
+    def deviations(rows: Flags) -> Reals:
+        """Deviations by kind of time, fitted to some of the cells, of which they cover nine of ten errors.
+
+        A few applications say little about a kind of times: the deviations on other devices weigh as much as
+        one application, and are the least.
+        """
+        chosen = rows & np.isfinite(errors) & ~training.noted
+        if not chosen.any():
+            return usual
+        scaled, weights = errors[chosen] / narrower[chosen], _equal_weights(applications[chosen])
+        pull = _WORTH_APPLICATIONS / len(np.unique(applications[chosen]))
+        of_kinds = _fit_deviations(scaled, shares[chosen], weights, usual, pull)
+        of_cells = deviation_of(shares, of_kinds) * narrower
+        wider = _widening(training, errors, of_cells, model.doubt, rows, few=True)
+        return np.maximum(of_kinds * wider, usual)
+
+    factor, inside = model.doubt.factor(LEVEL), []
+    for rows in (applications == name for name in names):
+        deviation = deviation_of(shares[rows], deviations(~rows)) * narrower[rows]
+        inside.append(float(np.mean(np.abs(errors[rows]) <= factor * deviation)))
+    scores = HeldOut(
+        float(np.median(np.abs(np.expm1(-errors)))),
+        float(np.sqrt(np.mean(errors**2))),
+        float(np.mean(inside)),
+        min(inside),
+        LEVEL,
+    )
+    known, correction = fit_to(training)
+    wider = deviations(np.ones(len(errors), dtype=np.bool_)) / usual
+    fitted = replace(
+        model,
+        keys=tuple(known.factors),
+        factors=np.stack([*known.factors.values()]),
+        correction=correction,
+        joined=(*model.joined, *(device.key for device in training.devices)),
+        wider=np.vstack([model.wider, wider]),
+    )
+    return fitted, scores

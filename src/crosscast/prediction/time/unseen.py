@@ -21,7 +21,7 @@ from crosscast.device import SPEED_NUMBERS, Device
 from crosscast.errors import InputError
 from crosscast.prediction.intervals import LEVELS, POOLED, factor_at
 from crosscast.prediction.serialization import Array, Nested, Stored
-from crosscast.prediction.time.data import Grid, application_weights, impute
+from crosscast.prediction.time import Grid, application_weights, impute
 
 # With equal weights: others would have to be learned from few devices.
 _TREND = SPEED_NUMBERS[:2]
