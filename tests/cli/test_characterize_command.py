@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from subprocess import PIPE
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,11 @@ def engine(make_profile: ProfileMaker, monkeypatch: pytest.MonkeyPatch) -> Engin
     engine, parameters = Engine(make_profile), (Parameter("a", "float*", "global", 8),)
     monkeypatch.setattr(run, "characterize_launch", engine)
     monkeypatch.setattr(frontend, "parameters", lambda program, kernel: parameters)
-    monkeypatch.setattr(frontend, "kernel_names", lambda program: tuple(program.content.decode().split()))
+    monkeypatch.setattr(
+        frontend,
+        "load",
+        lambda program: SimpleNamespace(kernel_names=program.content.decode().split(), compiled=None),
+    )
     return engine
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from crosscast.characterization import characterize, frontend
 from crosscast.characterization.cuda import compiler
-from crosscast.characterization.frontend import kernel_names, parameters
+from crosscast.characterization.frontend import load, parameters
 from crosscast.characterization.launchfiles import launchfile
 from crosscast.errors import CrosscastError
 from crosscast.kernel import Kernel, Launch, Program
@@ -44,7 +44,7 @@ def kernel(name: str, source: str = SOURCE) -> Kernel:
 
 
 def test_kernels_have_the_names_of_the_source() -> None:
-    assert kernel_names(kernel("").program) == ("plain", "twice(int*)", "twice(float*)", "reversed")
+    assert load(kernel("").program).kernel_names == ("plain", "twice(int*)", "twice(float*)", "reversed")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_name_without_arguments_is_that_of_the_kernel_that_is_no_template() ->
     __global__ void k(float *x) { x[0] = 2; }
     void host(int *x) { k<int><<<1, 1>>>(x); }"""
     program = kernel("k", source).program
-    assert kernel_names(program) == ("k", "k<int>")
+    assert load(program).kernel_names == ("k", "k<int>")
     assert [p.type_name for p in parameters(program, "k")] == ["float*"]
 
 

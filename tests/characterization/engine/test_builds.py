@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import crosscast
-from crosscast.characterization import frontend, run
+from crosscast.characterization import run
 from crosscast.characterization.engine import child, llvm
 from crosscast.characterization.engine.arguments import copy_back, lay_out
 from crosscast.characterization.engine.child import Run
 from crosscast.characterization.engine.llvm import build_library, kernel_ir
+from crosscast.characterization.frontend import load_kernel
 from crosscast.characterization.instrumentation.driver import emit
 from crosscast.characterization.instrumentation.strided_code import SLICE_TYPE
 from crosscast.errors import KernelFault
@@ -76,13 +77,14 @@ def arguments() -> list[Argument]:
 def run_uncounted(launch: Launch) -> None:
     """Run a launch with the code that counts nothing in place of the other, so that its output shows."""
     options = replace(run._instrumentation_options(launch, run.Options()), counts=False)
-    module, plan, _ = run._plan(launch.kernel, options)
+    loaded = load_kernel(launch.kernel)
+    module, plan, _ = run._plan(loaded, options)
     emitted = emit(plan)
     slices = f"@cc_launch_slices = hidden constant [1 x {SLICE_TYPE}] zeroinitializer"
     functions = f"{emitted.text.replace('@cc_native(', '@cc_group(')}\n{slices}"
     library = build_library(kernel_ir(module, functions, counts=False), emitted.library_symbols)
-    layout, parameters = emitted.layout, frontend.parameters(launch.kernel.program, launch.kernel.name)
-    memory = lay_out(launch, parameters, layout.local_bytes, layout.is_accessed)
+    layout = emitted.layout
+    memory = lay_out(launch, loaded.parameters, layout.local_bytes, layout.is_accessed)
     Run(launch, memory, layout, run.Options(), 1).run(library)
     copy_back(memory)
 

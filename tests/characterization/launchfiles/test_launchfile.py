@@ -40,14 +40,15 @@ def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Reader:
+def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
     """Reader of a launch file with a head, and the given rest."""
+    monkeypatch.setattr(launchfile, "frontend_parameters", parameters)
 
     def read_text(rest: str) -> list[Launch]:
         (tmp_path / "k.cl").write_text("kernel void k() {}")
         path = tmp_path / "k.toml"
         path.write_text(f'source = "k.cl"\nkernel = "k"\n{rest}')
-        return launchfile.read(path, parameters=parameters)
+        return launchfile.read(path)
 
     return read_text
 

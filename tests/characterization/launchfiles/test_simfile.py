@@ -33,7 +33,8 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
 
     def read_text(rest: str, *parameters: Parameter) -> SimFile:
         Path("k.sim").write_text(f"# a file\nk.cl\nk\n8 1 1\n4 1 1\n{rest}")
-        return simfile.read("k.sim", lambda program, kernel: parameters)
+        monkeypatch.setattr(simfile, "frontend_parameters", lambda program, kernel: parameters)
+        return simfile.read("k.sim")
 
     return read_text
 
@@ -49,14 +50,14 @@ def test_the_head_says_program_kernel_and_sizes(tmp_path: Path, read: Reader) ->
     assert (launch.global_size, launch.local_size) == ((8, 1, 1), (4, 1, 1))
     assert launch.kernel.program.form == "opencl-c"
     (tmp_path / "k.sim").write_text("k.cl k 8 1 1 4 1 # sizes go on\n 1")
-    assert simfile.read("k.sim", lambda program, kernel: ()).launch.local_size == (4, 1, 1)
+    assert simfile.read("k.sim").launch.local_size == (4, 1, 1)
     (tmp_path / "k.cl").write_bytes(b"BC\xc0\xde....")
     assert read("").launch.kernel.program.form == "bitcode"
 
 
 def test_options_and_standard_come_from_outside(read: Reader) -> None:
     read("")
-    given = simfile.read("k.sim", lambda program, kernel: (), options=["-DN=1"], standard="2.0")
+    given = simfile.read("k.sim", options=["-DN=1"], standard="2.0")
     program: Program = given.launch.kernel.program
     assert (program.options, program.standard) == (("-DN=1",), "2.0")
 
@@ -204,7 +205,7 @@ def test_files_that_are_no_simulator_files_are_refused(
     read("")
     assert "cannot read the simulator file" in refusal(simfile.read, tmp_path / "none.sim")
     (tmp_path / "k.sim").write_bytes(content.encode("latin-1"))
-    assert re.search(message, refusal(simfile.read, "k.sim", lambda program, kernel: ()))
+    assert re.search(message, refusal(simfile.read, "k.sim"))
 
 
 def reader(dtype: str, hexadecimal: bool = False) -> NumberReader:

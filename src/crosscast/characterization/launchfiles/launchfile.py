@@ -16,7 +16,6 @@ from crosscast.arrays import AnyArray
 from crosscast.characterization import default_local_size
 from crosscast.characterization.launchfiles import simfile
 from crosscast.characterization.launchfiles.arguments import (
-    Parameters,
     build_argument,
     frontend_parameters,
     within,
@@ -50,14 +49,14 @@ def refuse_sizes(program: Program, given: Mapping[str, object], where: str, flag
             raise InputError(f"{where}: {flag}{name} is not for {program.language}, expected {expected}")
 
 
-def read(path: str | Path, *, parameters: Parameters | None = None) -> list[Launch]:
+def read(path: str | Path) -> list[Launch]:
     """Read the launches of a launch file, in the order in which they run.
 
     Launches share the arrays of their arguments: what one writes the next one reads.
     """
     path = Path(path)
     fields = Fields(_load(path), str(path))
-    head = _Head.read(fields, path.parent, parameters or frontend_parameters)
+    head = _Head.read(fields, path.parent)
     seed = fields.integer("seed", 0) or 0
     tables, variants = fields.tables("arg"), fields.tables("launch")
     variables = dict(_variables(fields.tables("variable"), path.parent, seed))
@@ -122,7 +121,6 @@ class _Head:
     """A launch without its arguments; sizes of CUDA and HIP are those of grid and block."""
 
     program: Program
-    parameters: Parameters
     kernel: str | None = None
     global_size: tuple[int, ...] | None = None
     local_size: tuple[int, ...] | None = None
@@ -130,12 +128,12 @@ class _Head:
     shared: int | None = None
 
     @classmethod
-    def read(cls, fields: Fields, base: Path, parameters: Parameters) -> _Head:
+    def read(cls, fields: Fields, base: Path) -> _Head:
         fields.require("source", "the path of the program")
         source = base / str(fields.text("source"))
         options = fields.texts("options")
         standard = fields.choice("standard", (*OPENCL_STANDARDS, *CPP_STANDARDS), "")
-        return cls(Program.from_file(source, options=options, standard=standard), parameters).override(fields)
+        return cls(Program.from_file(source, options=options, standard=standard)).override(fields)
 
     def override(self, fields: Fields) -> _Head:
         """Return a copy with the fields of a ``[[launch]]`` table."""
@@ -162,7 +160,7 @@ class _Head:
         """Return the kernel's parameter of an argument, found when needed."""
         if self.kernel is None:
             raise InputError(f"{where}: type is missing, and the kernel is not known yet")
-        declared = self.parameters(self.program, self.kernel)
+        declared = frontend_parameters(self.program, self.kernel)
         if index >= len(declared):
             raise InputError(
                 f"{where}: {self.kernel} has {len(declared)} parameters, this is argument {index} (from 0)"
@@ -180,7 +178,7 @@ class _Head:
         if cuda and self.local_size is None:
             raise InputError(f"{where}: block is missing, expected the number of threads of a block")
         if check_names and any(argument.name for argument in arguments):
-            _check_names(self.kernel, self.parameters(self.program, self.kernel), arguments)
+            _check_names(self.kernel, frontend_parameters(self.program, self.kernel), arguments)
         kernel, values = Kernel(self.program, self.kernel), tuple(argument.value for argument in arguments)
         if cuda and self.local_size is not None:
             return Launch.on_grid(kernel, self.global_size, self.local_size, values, shared=self.shared)
