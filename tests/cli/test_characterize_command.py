@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from crosscast.characterization import frontend, run
-from crosscast.characterization.embedding.files import read_embedded
-from crosscast.characterization.embedding.spirv import compile_module
+from crosscast.characterization.embedding import read_embedded
+from crosscast.characterization.spirv import compile_module
 from crosscast.cli import main
 from crosscast.commands import output as outputs
 from crosscast.commands.launch import parse_argument

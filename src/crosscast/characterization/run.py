@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crosscast.characterization import ir
+from crosscast.characterization import engine, ir
 from crosscast.characterization.cuda.adapt import adapt_kernel
 from crosscast.characterization.cuda.compiler import wave_size
 from crosscast.characterization.cuda.kernels import image_sizes, pack, set_variables, unset_variables
-from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.engine.arguments import (
     Memory,
     copy_back,
@@ -167,7 +166,7 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
 
     If only some of its work-groups run, arrays do not change.
     """
-    runtime_objects.start()
+    engine.start()
     if options.optimize:
         launch = replace(launch, kernel=launch.kernel.optimized())
     loaded = load_kernel(launch.kernel)

@@ -9,12 +9,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from crosscast.characterization import default_local_size, frontend, run
+from crosscast.characterization import default_local_size, frontend, launchfiles, run
 from crosscast.characterization.cuda.compiler import Compiled
 from crosscast.characterization.cuda.launches import HostLaunch, argument_texts, find_launches, with_members
-from crosscast.characterization.launchfiles import launchfile, simfile
+from crosscast.characterization.launchfiles import SIZE_NAMES, refuse_sizes, simfile, write_launch
 from crosscast.characterization.launchfiles.arguments import build_argument
-from crosscast.characterization.launchfiles.launchfile import SIZE_NAMES, refuse_sizes, write_launch
 from crosscast.characterization.run import Options
 from crosscast.cli.options import IN_LAUNCHFILE, IN_SIMFILE, LaunchOptions
 from crosscast.commands.output import ProgressLine, print_json, warn
@@ -30,7 +29,7 @@ def read_inputs(path: Path, direct: LaunchOptions) -> tuple[list[Launch], simfil
     if path.suffix in LAUNCH_FILES:
         direct.refuse(path, IN_LAUNCHFILE if path.suffix == ".toml" else IN_SIMFILE)
     if path.suffix == ".toml":
-        return launchfile.read(path), None
+        return launchfiles.read(path), None
     if path.suffix == ".sim":
         sim = simfile.read(path, options=direct.option, standard=direct.std or "1.2")
         return [sim.launch], sim

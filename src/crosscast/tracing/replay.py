@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from crosscast.arrays import AnyArray
 from crosscast.characterization import default_local_size, frontend
-from crosscast.characterization.launchfiles.launchfile import Header, inlined
+from crosscast.characterization.launchfiles import Header, inlined
 from crosscast.characterization.value_types import CHANNEL_ORDERS, CHANNEL_TYPES, ValueType
 from crosscast.errors import InputError, UnsupportedError
 from crosscast.kernel import CHANNELS, Addressing, Image, Kernel, Launch, Local, Program, Sampler

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import crosscast
-from crosscast.characterization.launchfiles import launchfile
-from crosscast.characterization.launchfiles.launchfile import self_contained, write_launch
+from crosscast.characterization import launchfiles
+from crosscast.characterization.launchfiles import self_contained, write_launch
 from crosscast.errors import InputError, UnsupportedError
 from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
 from support.examples import examples
@@ -42,13 +42,13 @@ def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
 @pytest.fixture
 def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
     """Reader of a launch file with a head, and the given rest."""
-    monkeypatch.setattr(launchfile, "frontend_parameters", parameters)
+    monkeypatch.setattr(launchfiles, "frontend_parameters", parameters)
 
     def read_text(rest: str) -> list[Launch]:
         (tmp_path / "k.cl").write_text("kernel void k() {}")
         path = tmp_path / "k.toml"
         path.write_text(f'source = "k.cl"\nkernel = "k"\n{rest}')
-        return launchfile.read(path)
+        return launchfiles.read(path)
 
     return read_text
 
@@ -217,10 +217,10 @@ def test_a_file_of_another_type_is_refused(tmp_path: Path, read: Reader) -> None
 
 def test_files_that_are_no_launch_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
-    assert "cannot read the launch file" in refusal(launchfile.read, path)
+    assert "cannot read the launch file" in refusal(launchfiles.read, path)
     for content, message in ((b"", "is empty"), (b"\xff\0", "found binary"), (b"kernel = 3", "source is")):
         path.write_bytes(content)
-        assert message in refusal(launchfile.read, path)
+        assert message in refusal(launchfiles.read, path)
 
 
 NUMBERS = [f"{kind}{bits}" for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64)]
