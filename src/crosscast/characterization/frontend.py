@@ -167,7 +167,7 @@ def _use_kernel_bodies(module: ir.Module) -> None:
             stub.blocks, stub.parameters = body.blocks, body.parameters
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=32)
 def load_kernel(kernel: Kernel) -> LoadedKernel:
     """Compile or parse the program of a kernel, and find the kernel in it."""
     program, name = kernel.program, kernel.name

@@ -23,10 +23,11 @@ from crosscast.characterization.embedding import (
     has_embedded,
     read_embedded,
     take_out,
+    take_out_of_module,
 )
 from crosscast.errors import InputError
 from crosscast.profile import Profile
-from support.embedding_examples import NASTY, module, profile, profiles, sources
+from support.embedding_examples import NASTY, module, modules, profile, profiles, sources
 from support.examples import examples
 from support.launching import ints, zeros
 from support.launching import launch as characterize
@@ -129,10 +130,6 @@ def test_another_header_is_refused(text: str, message: str) -> None:
     assert said.startswith("k.cl: ")
     assert message in said
     assert len(said) < 300
-
-
-def test_a_version_of_thousands_of_digits_is_refused() -> None:
-    assert "is damaged" in refusal(decode, f"crosscast-profile {'9' * 5000} abc\n{{}}", "k.cl")
 
 
 @refusals("place value message")
@@ -248,18 +245,28 @@ kernel void k(global const int *in, global int *out)
 """
 
 
-@given(sources, profiles, profiles)
-def test_what_is_embedded_is_taken_out_or_replaced_and_the_source_stays(
-    source: bytes, first: list[Profile], second: list[Profile]
+@pytest.mark.parametrize(
+    ("contents", "put_in", "take"),
+    [(sources, embed, take_out), (modules, embed_in_module, take_out_of_module)],
+    ids=["source", "module"],
+)
+@given(data=st.data(), first=profiles, second=profiles)
+def test_what_is_embedded_is_taken_out_or_replaced(
+    contents: st.SearchStrategy[bytes],
+    put_in: Callable[[bytes, list[Profile], str], bytes],
+    take: Callable[[bytes, str], tuple[bytes, Payload | None]],
+    data: st.DataObject,
+    first: list[Profile],
+    second: list[Profile],
 ) -> None:
-    assume(take_out(source, "x")[1] is None)
-    embedded = embed(source, first, "x")
-    assert embedded.startswith(source)
-    bare, payload = take_out(embedded, "x")
-    assert bare == source
+    content = data.draw(contents)
+    assume(take(content, "x")[1] is None)
+    embedded = put_in(content, first, "x")
+    assert put_in is embed_in_module or embedded.startswith(content)
+    bare, payload = take(embedded, "x")
     assert payload is not None
-    assert payload.profiles == tuple(first)
-    assert embed(embedded, second, "x") == embed(source, second, "x")
+    assert (bare, payload.profiles) == (content, tuple(first))
+    assert put_in(embedded, second, "x") == put_in(content, second, "x")
 
 
 def test_what_is_no_comment_of_ours_stays_and_what_is_behind_it() -> None:
