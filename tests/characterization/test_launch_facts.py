@@ -31,12 +31,10 @@ PLAIN = "kernel void k(global float *a) { a[get_global_linear_id()] += 1; }"
 @pytest.mark.parametrize(
     ("global_size", "local_size", "groups", "of_32", "of_64"),
     [
-        ((1024,), (256,), 4, 32, 16),
         ((30, 5), (3, 5), 10, 10, 10),
         ((48,), (48,), 1, 2, 1),
         ((100,), (64,), 2, 2 + 2, 1 + 1),
         ((20, 10), (16, 8), 4, 4 + 1 + 1 + 1, 2 + 1 + 1 + 1),
-        ((8, 8, 8), (8, 8, 2), 4, 16, 8),
     ],
 )
 def test_sub_groups_are_of_whole_work_groups(
