@@ -180,6 +180,13 @@ def test_sizes_of_numpy_are_plain_numbers_and_halves_are_refused() -> None:
     assert "the global size must be whole numbers, found (128.5,)" in words
 
 
+def test_a_kernel_may_require_a_size_of_its_groups() -> None:
+    source = _ADD_ONE.replace("void", "__attribute__((reqd_work_group_size(4, 1, 1))) void")
+    launch(source, 16, 4, ints(16))
+    message = _refusal(LaunchError, lambda: launch(source, 16, 8, ints(16)))
+    assert "the kernel requires work-groups of (4, 1, 1) work-items" in message
+
+
 def test_offsets_up_to_the_limit_run() -> None:
     source = "kernel void k(global ulong *a) { a[get_local_id(0)] = get_global_id(0); }"
     out = np.zeros(4, np.uint64)
@@ -226,6 +233,12 @@ def test_the_number_of_arguments_is_checked() -> None:
     assert "found 7" in _refusal(LaunchError, lambda: launch(_MANY, 1, 1, *_GOOD, np.int32(1)))
 
 
+def test_a_buffer_holds_whole_elements() -> None:
+    source = "kernel void k(global float4 *a) { a[0] = 1; }"
+    message = _refusal(LaunchError, lambda: launch(source, 1, 1, zeros(6, np.float32)))
+    assert message.endswith("expected a multiple of 16 bytes, found 24 bytes")
+
+
 def test_buffers_that_overlap_are_refused() -> None:
     source, data = "kernel void k(global int *a, global int *b) { a[0] = b[0]; }", ints(16)
     message = _refusal(LaunchError, lambda: launch(source, 1, 1, data[:10], data[4:]))
@@ -255,6 +268,15 @@ def test_an_access_out_of_bounds_is_told_in_full() -> None:
         "k: out-of-bounds read of 4 bytes by work-item 12 in line 3: "
         "byte offset 64 of buffer 'a' (argument 0, 64 bytes)"
     )
+
+
+def test_a_work_item_of_a_smaller_group_is_named() -> None:
+    source = "kernel void k(global int *a) { if (get_global_id(0) == 4 && get_global_id(1)) a[16] = 1; }"
+    message = _refusal(
+        KernelFault,
+        lambda: launch(source, (5, 2), (4, 2), ints(16), standard="2.0", check_bounds=True),
+    )
+    assert "out-of-bounds write of 4 bytes by work-item (4, 1) in line 1" in message
 
 
 @pytest.mark.parametrize("check_bounds", [False, True])

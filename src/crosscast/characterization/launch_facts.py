@@ -12,6 +12,7 @@ import functools
 import itertools
 import math
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -163,6 +164,22 @@ class Built:
     library: bytes = b""
 
 
+@dataclass
+class Clock:
+    """Sums the time of ``with`` blocks."""
+
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+
+    def __enter__(self) -> None:
+        self.wall_s -= time.perf_counter()
+        self.cpu_s -= time.thread_time()
+
+    def __exit__(self, *_: object) -> None:
+        self.wall_s += time.perf_counter()
+        self.cpu_s += time.thread_time()
+
+
 @dataclass(frozen=True)
 class Ran:
     """A completed run with valid counts."""
@@ -171,6 +188,7 @@ class Ran:
     threads: int
     result: RunResult
     counts: Counts
+    clock: Clock  # Of reading its counts and computing metrics
     box: Box | None  # The work-groups that ran; `None` for all
     beyond: Mapping[str, tuple[int, int]]  # Bytes read before and behind buffers, by parameter
     # Buffers and variables with atomics, by address and size

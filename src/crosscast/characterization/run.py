@@ -43,6 +43,7 @@ from crosscast.characterization.instrumentation.plan import Plan, make_plan
 from crosscast.characterization.instrumentation.vector_accesses import hoist_ids, merge_accesses
 from crosscast.characterization.launch_facts import (
     Built,
+    Clock,
     Ran,
     describe_launch,
     describe_program,
@@ -145,22 +146,6 @@ def _code_size(plan: Plan) -> int:
     return max(1, plan.facts.code // _QUICK_CODE)
 
 
-@dataclass
-class _Clock:
-    """Sums the time of ``with`` blocks."""
-
-    wall_s: float = 0.0
-    cpu_s: float = 0.0
-
-    def __enter__(self) -> None:
-        self.wall_s -= time.perf_counter()
-        self.cpu_s -= time.thread_time()
-
-    def __exit__(self, *_: object) -> None:
-        self.wall_s += time.perf_counter()
-        self.cpu_s += time.thread_time()
-
-
 def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options) -> Profile:
     """Run one launch and return its profile; arrays among the arguments hold the output afterwards.
 
@@ -178,9 +163,9 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
     sample, reason = _sample(runner)
     if sample is None:
         box = None if options.first_groups is None else Box((0, 0, 0), options.first_groups)
-        completed = runner.run(box, _too_slow(runner))
-        if completed is not None:
-            return _profile(runner, completed, invocation)
+        ran = runner.run(box, _too_slow(runner))
+        if ran is not None:
+            return _profile(runner, ran, invocation)
         sample, reason = _sample_in_time(runner)
     return _sampled(runner, sample, reason, invocation)
 
@@ -188,7 +173,7 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
 def _sample(runner: _Runner) -> tuple[Sample | None, str]:
     """Select the work-groups to run, as far as possible before a run, with the reason."""
     name, requested = runner.launch.kernel.name, runner.options.sample_groups
-    groups = three(group_counts(runner.launch), 1)
+    groups = group_counts(runner.launch)
     needed, fewest = _needed_bytes(runner), fewest_groups(groups)
     excess, sample = _over_limit(runner, needed), None
     if waiting := _waiting(runner.built.plan):
@@ -218,7 +203,7 @@ def _sample(runner: _Runner) -> tuple[Sample | None, str]:
 
 def _may_sample(runner: _Runner) -> bool:
     """Return whether groups may be sampled unasked: output and effects of their order are not extended."""
-    return not runner.built.layout.is_ordered and bool(fewest_groups(three(group_counts(runner.launch), 1)))
+    return not runner.built.layout.is_ordered and bool(fewest_groups(group_counts(runner.launch)))
 
 
 def _waiting(plan: Plan) -> str:
@@ -248,19 +233,18 @@ def _too_slow(runner: _Runner) -> Callable[[Progress], bool] | None:
 
 
 def _sample_in_time(runner: _Runner) -> tuple[Sample, str]:
-    groups = three(group_counts(runner.launch), 1)
+    groups = group_counts(runner.launch)
     affordable = int(_SAMPLED_S * runner.rate / 2.5)  # Some groups run twice
     sample = sample_of(groups, max(affordable, fewest_groups(groups) or 0))
     assert sample is not None
     return sample, "time"
 
 
-def _profile(runner: _Runner, completed: tuple[Ran, _Clock], invocation: int) -> Profile:
+def _profile(runner: _Runner, ran: Ran, invocation: int) -> Profile:
     launch, options, program = runner.launch, runner.options, runner.loaded.program
-    (ran, clock), groups = completed, group_counts(launch)
-    counts, result = ran.counts, ran.result
+    counts, result, clock = ran.counts, ran.result, ran.clock
     with clock:
-        metrics = compute_metrics(counts, math.prod(ran.box.size if ran.box else groups))
+        metrics = compute_metrics(counts, math.prod(ran.box.size if ran.box else group_counts(launch)))
         described = describe_launch(launch, ran)
         lines = [line for _, line in program.module.branches]
         shared, items = ran.built.plan.line_branches, math.prod(launch.local_size)
@@ -296,10 +280,9 @@ def _sampled(runner: _Runner, sample: Sample, reason: str, invocation: int) -> P
         )
 
     def measured(box: Box) -> BoxCounts:
-        completed = runner.run(box)
-        assert completed is not None
-        ran, _ = completed
-        return BoxCounts(_profile(runner, completed, invocation), ran.counts.distinct_of, ran.atomic_memory)
+        ran = runner.run(box)
+        assert ran is not None
+        return BoxCounts(_profile(runner, ran, invocation), ran.counts.distinct_of, ran.atomic_memory)
 
     boxes = {run: measured(sample.box(run)) for run in sample.runs()}
     profile = extend_sample(sample, boxes, measured(sample.larger_box()[0]))
@@ -338,8 +321,8 @@ class _Runner:
 
     def run(
         self, box: Box | None = None, is_too_slow: Callable[[Progress], bool] | None = None
-    ) -> tuple[Ran, _Clock] | None:
-        """Run it; return the result and the time to read its counts, or ``None`` if it was given up."""
+    ) -> Ran | None:
+        """Run it; return the result, or ``None`` if it was given up."""
         threads = self.threads
         pieces = [] if box is None else _shared_pieces(box.pieces(group_counts(self.launch)), threads)
         keeps_buffers = box is not None or self.options.trial
@@ -359,7 +342,7 @@ class _Runner:
                 _long_kernels.add(self.launch.kernel)
                 self._build(self.instrumentation)
                 continue
-            clock = _Clock()
+            clock = Clock()
             with clock:
                 counts = self._counts(result)
             if not counts.instructions:
@@ -383,16 +366,16 @@ class _Runner:
                     for placed in self.memory.placed
                     if placed.address in counts.beyond
                 }
-                ran = Ran(
+                return Ran(
                     built=self.built,
                     threads=self.threads,
                     result=result,
                     counts=counts,
+                    clock=clock,
                     box=box,
                     beyond=beyond,
                     atomic_memory=self._atomic_memory(counts),
                 )
-                return ran, clock
             if not keeps_buffers:
                 self._restore(before)
 

@@ -181,6 +181,9 @@ def test_launches_share_their_buffers(read: Reader) -> None:
     assert [int(launch.args[2]) for launch in (first, second)] == [4, 5]  # type: ignore[arg-type]
     assert isinstance(second.args[2], np.int32)
     assert second.global_size == second.local_size == (8, 8)
+    # A local size of other dimensions does not apply.
+    (other,) = read("global = 64\nlocal = 4\n[[launch]]\nglobal = [8, 8]")
+    assert other.local_size == (8, 8)
 
 
 def test_a_launch_may_choose_and_reorder_arguments(read: Reader) -> None:
