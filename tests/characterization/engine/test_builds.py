@@ -128,6 +128,7 @@ def test_groups_that_are_not_full_compute_the_same(sizes: tuple[tuple[int, ...],
     launch = Launch(program, *sizes, (counted,), ())
     assert crosscast.characterize(launch, host_time=True).launch["host"]["repeats"] == 3
     run_uncounted(replace(launch, args=(uncounted,)))
+    assert counted.all()
     assert counted.tobytes() == uncounted.tobytes()
 
 
