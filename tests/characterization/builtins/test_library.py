@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from crosscast.characterization import builtins as library
 from crosscast.characterization import toolchain
-from crosscast.characterization.builtins import Access
-from crosscast.characterization.builtins.declarations import BuiltinDeclaration, Type, parse
+from crosscast.characterization.builtins import Access, BuiltinDeclaration, Type, parse
 from crosscast.errors import UnsupportedError
 from support.examples import one_in
 from support.harness import DTYPES, compiled_ir, evaluate

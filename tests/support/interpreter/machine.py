@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from crosscast.characterization import ir
-from crosscast.characterization.builtins.declarations import SCALARS, parse
+from crosscast.characterization.builtins import SCALARS, parse
 from crosscast.characterization.frontend import load_kernel
 from crosscast.characterization.instrumentation import inline
 from crosscast.kernel import Launch, Local
