@@ -19,10 +19,10 @@ class RuntimeObjects(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile; without objects the package does so when it is first used."""
         sys.path.insert(0, str(Path(self.root, "src")))
-        from crosscast.characterization.engine import runtime_objects
+        from crosscast.characterization import engine
         from crosscast.errors import CrosscastError
 
         try:
-            runtime_objects.build(for_others=version != "editable")
+            engine.build(for_others=version != "editable")
         except (CrosscastError, OSError) as error:
             self.app.display_warning(f"the runtime is not compiled ahead: {error}")

@@ -194,7 +194,7 @@ def _mutated_bytes(content: bytes, generator: random.Random, *, header: int) -> 
 
 def _characterize(path: Path) -> str:
     """Do what the command line does with a launch file; return what came of it."""
-    from crosscast.characterization.launchfiles.launchfile import read_launches
+    from crosscast.characterization.launchfiles import read_launches
     from crosscast.characterization.run import Options, characterize_launch
     from crosscast.errors import CrosscastError
 

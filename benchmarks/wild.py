@@ -28,7 +28,7 @@ from benchmarks.native_runs import NativeError, NativeRuns
 from crosscast.characterization import frontend
 from crosscast.characterization.synthesis import Shape, characterize_synthesized, synthesize
 from crosscast.errors import CrosscastError, KernelFault
-from crosscast.kernel import Kernel, Launch, Parameter, Program
+from crosscast.kernel import Kernel, Launch, Program
 
 _ASKED = 0.995
 _TIMEOUT_S = 20.0
@@ -68,14 +68,14 @@ class Outcome:
 def try_kernel(kernel: Kernel, pocl: NativeRuns) -> Outcome:
     """Characterize a kernel in the first launch that stays inside its memory, and compare outputs."""
     try:
-        parameters = frontend.parameters(kernel.program, kernel.name)
+        frontend.load_kernel(kernel)
     except CrosscastError as error:
         return Outcome("refused", str(error), profile=False)
     last = ""
     for shape in _SHAPES:
         try:
             characterize_synthesized(kernel, [shape], _TIMEOUT_S)
-            launch = synthesize(kernel, parameters, shape)
+            launch = synthesize(kernel, shape)
             crosscast.characterize(launch, timeout_s=_TIMEOUT_S)
         except KernelFault as error:
             last = str(error)
@@ -83,18 +83,16 @@ def try_kernel(kernel: Kernel, pocl: NativeRuns) -> Outcome:
         except CrosscastError as error:
             if "can be made up" in str(error):
                 return Outcome("no launch", str(error), native=False, profile=False)
-            return _natively(Outcome("refused", str(error), profile=False), kernel, parameters, pocl)
+            return _natively(Outcome("refused", str(error), profile=False), kernel, pocl)
         except Exception:  # noqa: BLE001 - a traceback is what this looks for
             return Outcome("traceback", traceback.format_exc(limit=-3), profile=False)
-        return _compare(launch, functools.partial(synthesize, kernel, parameters, shape), pocl)
+        return _compare(launch, functools.partial(synthesize, kernel, shape), pocl)
     return Outcome("no launch", last, native=False, profile=False)
 
 
-def _natively(
-    outcome: Outcome, kernel: Kernel, parameters: tuple[Parameter, ...], pocl: NativeRuns
-) -> Outcome:
+def _natively(outcome: Outcome, kernel: Kernel, pocl: NativeRuns) -> Outcome:
     try:
-        pocl.run(synthesize(kernel, parameters, _SHAPES[0]))
+        pocl.run(synthesize(kernel, _SHAPES[0]))
     except NativeError as error:
         return Outcome(outcome.kind, f"{outcome.detail} (PoCL: {error})", native=False, profile=False)
     return outcome
@@ -179,7 +177,7 @@ def main() -> int:
             if options.only not in name:
                 continue
             try:
-                kernels = frontend.kernel_names(program)
+                kernels = frontend.load(program).kernel_names
             except CrosscastError as error:
                 built = pocl.builds(program)
                 outcomes["refused" if built else "refused by both"] += 1

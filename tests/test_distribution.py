@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import crosscast
-from crosscast.characterization.engine import runtime_objects
+from crosscast.characterization import engine
 from crosscast.errors import EnvironmentFault
 from crosscast.prediction.named_models import recipes
 
@@ -73,9 +73,9 @@ def test_no_compiler_runs_for_the_runtime_of_the_wheel(wheel: Path, tmp_path: Pa
         file.extractall(tmp_path)
     code = (
         "from crosscast.characterization import toolchain\n"
-        "from crosscast.characterization.engine import runtime_objects\n"
+        "from crosscast.characterization import engine\n"
         "toolchain.run_clang = None\n"
-        "print(*runtime_objects.objects(['cc_run_warps']), sep='\\n')"
+        "print(*engine.objects(['cc_run_warps']), sep='\\n')"
     )
     clean = {**os.environ, "PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     done = subprocess.run([sys.executable, "-c", code], env=clean, check=True, capture_output=True, text=True)
@@ -88,7 +88,7 @@ def test_where_the_compiler_does_not_run_the_wheel_is_built_without_objects(
     def refuse(**_: bool) -> None:
         raise EnvironmentFault("no compiler today")
 
-    monkeypatch.setattr(runtime_objects, "build", refuse)
+    monkeypatch.setattr(engine, "build", refuse)
     monkeypatch.setattr(sys, "path", [*sys.path])
     builder = wheels.WheelBuilder(str(ROOT))
     (hook,) = builder.get_build_hooks("").values()

@@ -31,12 +31,10 @@ from support.refusals import refusal, refusals
     ("write", "seconds", "text"),
     [
         (format_seconds, 0.0, "0 s"),
-        (format_seconds, 2e-9, "2 ns"),
         (format_seconds, 61.0, "1 min 1 s"),
         (format_seconds, 3725.0, "1 h 2 min"),
         (format_seconds, 0.9996, "1 s"),
         (format_elapsed, 0.25, "250 ms"),
-        (format_elapsed, 59.94, "59.94 s"),
         (format_elapsed, 179.0, "179 s"),
         (format_elapsed, 180.0, "3 min"),
         (format_elapsed, 86_400.0 * 4321, "4,321 d"),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from crosscast import errors
     from crosscast.api import QUESTIONS, evaluate, train
     from crosscast.characterization import characterize
-    from crosscast.characterization.launchfiles.launchfile import read_launches
+    from crosscast.characterization.launchfiles import read_launches
     from crosscast.cluster import Machine
     from crosscast.cluster.metrics import metrics_of as schedule_metrics
     from crosscast.cluster.simulate import simulate
@@ -109,7 +109,7 @@ __all__ = [
 _NAMES = {
     "crosscast.api": "QUESTIONS evaluate train",
     "crosscast.characterization": "characterize",
-    "crosscast.characterization.launchfiles.launchfile": "read_launches",
+    "crosscast.characterization.launchfiles": "read_launches",
     "crosscast.cluster": "Machine",
     "crosscast.cluster.metrics": "schedule_metrics=metrics_of",
     "crosscast.cluster.simulate": "simulate",

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crosscast.characterization.embedding import profile_of
-from crosscast.characterization.embedding.files import read_content, read_embedded
+from crosscast.characterization.embedding import profile_of, read_content, read_embedded
 from crosscast.data.fields import as_sequence
 from crosscast.data.files import exists
 from crosscast.data.profiles import from_row, read_csv, read_parquet
@@ -297,7 +296,7 @@ def read_profiles(
         return _of_json(path), {}
     if path.suffix in LAUNCH_FILES:
         # Imported here, as above.
-        from crosscast.characterization.launchfiles.launchfile import read_launches
+        from crosscast.characterization.launchfiles import read_launches
 
         launches = enumerate(read_launches(path))
         return as_application([characterize(launch, number) for number, launch in launches], path), {}

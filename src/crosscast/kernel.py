@@ -89,10 +89,18 @@ class Program:
         return self.form in ("cuda", "hip")
 
     @property
+    def level(self) -> str:
+        """Optimization level: the last of the options, or else the usual one.
+
+        That is ``-Oz`` of OpenCL C, as of AIWC, and ``-O3`` of CUDA and HIP, as of nvcc and hipcc.
+        """
+        usual = "-O3" if self.is_cuda else "-Oz"
+        return next((option for option in reversed(self.options) if option.startswith("-O")), usual)
+
+    @property
     def is_optimized(self) -> bool:
         """Whether it is OpenCL C at ``-O1``, ``-O2`` or ``-O3``: compiled for speed, as drivers do."""
-        levels = [option for option in self.options if option.startswith("-O")]
-        return self.form == "opencl-c" and levels[-1:] in (["-O1"], ["-O2"], ["-O3"])
+        return self.form == "opencl-c" and self.level in ("-O1", "-O2", "-O3")
 
     @property
     def language(self) -> str:

@@ -10,7 +10,8 @@ import pytest
 
 import crosscast
 from crosscast import Kernel, Launch
-from crosscast.characterization import frontend, ir
+from crosscast.characterization import ir
+from crosscast.characterization.frontend import load_kernel
 from crosscast.characterization.instrumentation import inline
 from crosscast.characterization.instrumentation.accesses import PointerClasses, accesses_of, address_space
 from crosscast.characterization.instrumentation.dependence_path import Dependences, Path
@@ -21,8 +22,9 @@ from support.launching import kernels
 
 def flattened(kernel: Kernel) -> ir.Function:
     """The kernel, with the kinds of its instructions."""
-    module = frontend.load(kernel.program).module
-    function = inline.flatten(module, frontend.find_kernel(kernel.program, kernel.name))
+    loaded = load_kernel(kernel)
+    module = loaded.program.module
+    function = inline.flatten(module, loaded.function)
     for i in function.instructions():
         found = accesses_of(i, module.sizes)
         i.accesses = [access for access in found if address_space(access.pointer_type)]

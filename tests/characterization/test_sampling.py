@@ -241,6 +241,9 @@ def test_boxes_lie_in_the_launch_and_weights_add_up_to_it(groups: tuple[int, int
         assert all(first >= 0 and n > 0 and first + n <= extent
                    for first, n, extent in zip(*box, groups, strict=True))  # fmt: skip
         assert sum(end - first for first, end in box.pieces(groups)) == math.prod(box.size)
+    box, counts = sample.larger_box()
+    for axis, count in zip(sample.axes, counts, strict=True):
+        assert count is None or axis.extent - count < 2 or box.first[axis.number] > 0
     # Counts that go with the groups of each dimension, with its rims, and neither.
     weights = {run: sample.weight(run) for run in sizes}
     assert sum(w * math.prod(sizes[run].size) for run, w in weights.items()) == math.prod(groups)

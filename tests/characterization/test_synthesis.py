@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from crosscast.characterization import frontend
 from crosscast.characterization.synthesis import (
     MOST_ITEMS,
     Shape,
@@ -59,7 +58,7 @@ def test_what_cannot_be_made_up_or_compiled_is_a_sentence() -> None:
     assert profile_of("kernel void A(global int *o) { o[0] = B(); }", 64, 0).endswith("refused the program")
     kernel = Kernel.from_source(image, "A")
     with pytest.raises(InputError, match="can be made up"):
-        synthesize(kernel, frontend.parameters(kernel.program, "A"), Shape(1, 16, 4))
+        synthesize(kernel, Shape(1, 16, 4))
 
 
 def test_finished_launches_are_kept_those_before_an_interrupt_too(tmp_path: Path) -> None:

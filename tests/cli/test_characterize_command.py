@@ -11,14 +11,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from subprocess import PIPE
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from crosscast.characterization import frontend, run
-from crosscast.characterization.embedding.files import read_embedded
-from crosscast.characterization.embedding.spirv import compile_module
+from crosscast.characterization.embedding import read_embedded
+from crosscast.characterization.spirv import compile_module
 from crosscast.cli import main
 from crosscast.commands import output as outputs
 from crosscast.commands.launch import parse_argument
@@ -63,7 +64,11 @@ def engine(make_profile: ProfileMaker, monkeypatch: pytest.MonkeyPatch) -> Engin
     engine, parameters = Engine(make_profile), (Parameter("a", "float*", "global", 8),)
     monkeypatch.setattr(run, "characterize_launch", engine)
     monkeypatch.setattr(frontend, "parameters", lambda program, kernel: parameters)
-    monkeypatch.setattr(frontend, "kernel_names", lambda program: tuple(program.content.decode().split()))
+    monkeypatch.setattr(
+        frontend,
+        "load",
+        lambda program: SimpleNamespace(kernel_names=program.content.decode().split(), compiled=None),
+    )
     return engine
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import crosscast
 from crosscast import forecasting
-from crosscast.characterization.embedding.files import embed
+from crosscast.characterization.embedding import embed
 from crosscast.data.dataset import write_dataset
 from crosscast.data.profiles import write_parquet
 from crosscast.devices.roofline import DEVICES

@@ -15,7 +15,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from crosscast.arrays import Reals
-from crosscast.characterization.launchfiles.launchfile import read_launches
+from crosscast.characterization.launchfiles import read_launches
 from crosscast.devices.device_files import read_device
 from crosscast.errors import InputError
 from crosscast.tuning import Space

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosscast.characterization.launchfiles.launchfile import read_launches
+from crosscast.characterization.launchfiles import read_launches
 from crosscast.commands.tune import write_results
 from crosscast.data.configuration import Configuration
 from crosscast.data.sources.kernel_times import dataset_on_catalogue

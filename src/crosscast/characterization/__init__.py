@@ -82,9 +82,9 @@ def characterize(
         If the kernel fails while it runs, or does not end in time.
     """
     # Imported here: `import crosscast.characterization` must not pull in the compiler.
-    from crosscast.characterization.engine import runtime_objects
+    from crosscast.characterization import engine
 
-    runtime_objects.start()
+    engine.start()
     from crosscast.characterization import run
 
     launch = _as_launch(kernel, global_size, local_size, args, global_offset)

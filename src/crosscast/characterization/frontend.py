@@ -5,23 +5,23 @@ from __future__ import annotations
 import functools
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from crosscast.characterization import ir
-from crosscast.characterization.cuda import compiler
-from crosscast.characterization.cuda.adapt import adapt_variables, split_structures
-from crosscast.characterization.cuda.compiler import Compiled, compile_cuda
-from crosscast.characterization.cuda.kernels import CudaKernel, read_kernels
+from crosscast.characterization.cuda.adapt import adapt_program
+from crosscast.characterization.cuda.compiler import Compiled, compile_cuda, may_have_instance
+from crosscast.characterization.cuda.kernels import CudaKernel
 from crosscast.characterization.cuda.source import DeclarationRefusal
 from crosscast.characterization.engine import llvm
 from crosscast.characterization.toolchain import compile_opencl, compiler_version
 from crosscast.characterization.value_types import ValueType
 from crosscast.errors import CompileError, CrosscastError, InputError, UnsupportedError
-from crosscast.kernel import Parameter, ParameterKind, Program
+from crosscast.kernel import Kernel, Parameter, ParameterKind, Program
 
 
 @dataclass(frozen=True)
-class Frontend:
+class LoadedProgram:
     """A program after the frontend."""
 
     module: ir.Module  # Its IR
@@ -31,50 +31,99 @@ class Frontend:
     cuda_kernels: dict[str, CudaKernel] = field(default_factory=dict)
     compiled: Compiled | None = None  # Compilation of such a program, with the declarations left out
 
+    def symbols_called(self, kernel: str) -> list[str]:
+        """Return the names in the IR of the kernels that a spelling may denote."""
+        if self.compiled is None:
+            return [kernel] * (kernel in self.module.kernels)
+        kernel = self.compiled.instances.get(re.sub(r"\s", "", kernel), kernel)
+        matches = [k for k in self.cuda_kernels.values() if k.is_called(kernel)]
+        exact = [k for k in matches if "<" not in k.name or "<" in kernel]
+        return [k.symbol for k in exact or matches]
 
-def load(program: Program, kernel: str = "") -> Frontend:
+    @property
+    def kernel_names(self) -> tuple[str, ...]:
+        """Names of the kernels as in the source; overloads with their parameters."""
+        if self.compiled is None:
+            return tuple(self.module.kernels)
+        names = [k.name for k in self.cuda_kernels.values()]
+        return tuple(k.name if names.count(k.name) == 1 else k.signature for k in self.cuda_kernels.values())
+
+
+@dataclass(frozen=True)
+class LoadedKernel:
+    """A kernel in the module of its program."""
+
+    kernel: Kernel
+    program: LoadedProgram = field(compare=False, repr=False)
+    function: ir.Function = field(compare=False, repr=False)
+
+    @functools.cached_property
+    def required_local_size(self) -> tuple[int, int, int] | None:
+        """Work-group size of its attribute ``reqd_work_group_size``."""
+        entries = self.function.metadata.get("reqd_work_group_size")
+        if not entries:
+            return None
+        try:
+            first, second, third = (int(entry.split()[-1]) for entry in entries)
+        except ValueError:
+            raise InputError(
+                f"{self.kernel.program.label}: {self.kernel.name}: reqd_work_group_size: "
+                f"expected three sizes, found {', '.join(entries)}"
+            ) from None
+        return first, second, third
+
+    @functools.cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Its formal parameters."""
+        function, sizes = self.function, self.program.module.sizes
+        types, base = (_strings(function, f"kernel_arg_{key}") for key in ("type", "base_type"))
+        formal = []
+        names = parameter_names(function)
+        for index, (name, parameter) in enumerate(zip(names, function.parameters, strict=True)):
+            type_name = types[index] if index < len(types) else parameter.type
+            is_named = ValueType.find(type_name) is None
+            if is_named and index < len(base):
+                # Resolve typedefs, except of structures, of which the underlying name says no more.
+                resolved = _VECTOR.sub(r"\1", base[index])
+                type_name = resolved if ValueType.find(resolved) else type_name
+            kind, size = _kind(parameter, type_name, sizes)
+            formal.append(Parameter(name, type_name, kind, size, bool(parameter.structure), is_named))
+        return tuple(formal)
+
+
+def load(program: Program, kernel: str = "") -> LoadedProgram:
     """Compile or parse a program; if `kernel` is one of a template, with that instance."""
-    if not program.is_cuda or "<" not in kernel:
-        return _load(program, "")
-    instance = kernel.split("(")[0] if kernel.endswith(")") else kernel
-    if not compiler.may_have_instance(program.content.decode(errors="replace"), instance):
-        loaded = _load(program, instance)
-    else:
-        loaded = _load(program, "")
-        loaded = loaded if _symbols_called(loaded, kernel) else _load(program, instance)
-    # One of several templates of the name is instantiated with its parameters.
-    return loaded if instance == kernel or _symbols_called(loaded, kernel) else _load(program, kernel)
+    instances = [""]
+    if program.is_cuda and "<" in kernel:
+        instance = kernel.split("(")[0] if kernel.endswith(")") else kernel
+        # One of several templates of the name is instantiated with its parameters.
+        instances = list(dict.fromkeys([instance, kernel]))
+        if may_have_instance(program.content.decode(errors="replace"), instance):
+            instances.insert(0, "")
+    for each in instances:
+        loaded = _load(program, each)
+        if loaded.symbols_called(kernel):
+            break
+    return loaded
 
 
 @functools.lru_cache(maxsize=32)
-def _load(program: Program, instance: str) -> Frontend:
+def _load(program: Program, instance: str) -> LoadedProgram:
     start = time.perf_counter()
-    compiled = None
+    compiled, kernels = None, {}
     if program.is_cuda:
         compiled = compile_cuda(program, instance)
         module, text = _parse(program, compiled.bitcode)
-        adapt_variables(module)
+        kernels = adapt_program(module, text)
     elif program.form != "opencl-c":
         module, text = _parse(program, program.content)
     else:
-        module, text = _parse(program, compile_opencl(program))
-        if any(map(_may_be_inline, module.declared)):
-            module, text = _parse(program, compile_opencl(program, define_inline=True))
+        for define_inline in (False, True):
+            module, text = _parse(program, compile_opencl(program, define_inline=define_inline))
+            if not any(map(_may_be_inline, module.declared)):
+                break
     _use_kernel_bodies(module)
-    kernels = {k.symbol: k for k in read_kernels(text)} if program.is_cuda else {}
-    for symbol, kernel in kernels.items():
-        function = module.functions[symbol]
-        function.metadata.update(split_structures(function, kernel, module.sizes).metadata)
-    return Frontend(module, _compiler(program, text), time.perf_counter() - start, kernels, compiled)
-
-
-def _symbols_called(loaded: Frontend, kernel: str) -> list[str]:
-    """Return the IR names of the kernels that a CUDA or HIP spelling may denote."""
-    if loaded.compiled is not None:
-        kernel = loaded.compiled.instances.get(re.sub(r"\s", "", kernel), kernel)
-    matches = [k for k in loaded.cuda_kernels.values() if k.is_called(kernel)]
-    exact = [k for k in matches if "<" not in k.name or "<" in kernel]
-    return [k.symbol for k in exact or matches]
+    return LoadedProgram(module, _compiler(program, text), time.perf_counter() - start, kernels, compiled)
 
 
 def _may_be_inline(undefined: str) -> bool:
@@ -118,36 +167,37 @@ def _use_kernel_bodies(module: ir.Module) -> None:
             stub.blocks, stub.parameters = body.blocks, body.parameters
 
 
-def kernel_names(program: Program) -> tuple[str, ...]:
-    """Return the names of a program's kernels as in its source; overloads with their parameters."""
-    loaded = load(program)
-    if not program.is_cuda:
-        return tuple(loaded.module.kernels)
-    kernels = loaded.cuda_kernels.values()
-    names = [k.name for k in kernels]
-    return tuple(k.name if names.count(k.name) == 1 else k.signature for k in kernels)
-
-
-def find_kernel(program: Program, kernel: str) -> ir.Function:
-    """Return the function of a kernel."""
-    loaded = load(program, kernel)
-    module = loaded.module
-    symbols = _symbols_called(loaded, kernel) if program.is_cuda else [kernel] * (kernel in module.kernels)
+@functools.lru_cache(maxsize=32)
+def load_kernel(kernel: Kernel) -> LoadedKernel:
+    """Compile or parse the program of a kernel, and find the kernel in it."""
+    program, name = kernel.program, kernel.name
+    loaded = load(program, name)
+    symbols = loaded.symbols_called(name)
     if len(symbols) == 1:
         if loaded.compiled is not None and loaded.compiled.refused:
-            _refuse_left_out(program, kernel, module, symbols[0], loaded.compiled)
-        return module.functions[symbols[0]]
+            _refuse_left_out(program, name, loaded.module, symbols[0], loaded.compiled)
+        return LoadedKernel(kernel, loaded, loaded.module.functions[symbols[0]])
+    raise _not_one(program, name, loaded, symbols)
+
+
+def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
+    """Return the formal parameters of a kernel."""
+    return load_kernel(Kernel(program, kernel)).parameters
+
+
+def _not_one(program: Program, kernel: str, loaded: LoadedProgram, symbols: Sequence[str]) -> CrosscastError:
+    """Return the error about a name that denotes no kernel or several."""
     if symbols:
         signatures = ", ".join(loaded.cuda_kernels[symbol].signature for symbol in symbols)
-        raise InputError(f"{program.label}: {kernel!r} may be any of {signatures}; name one of them so")
+        return InputError(f"{program.label}: {kernel!r} may be any of {signatures}; name one of them so")
     message = f"{program.label}: no kernel named {kernel!r}; the kernels there are: "
-    message += ", ".join(kernel_names(program)) or "none"
+    message += ", ".join(load(program).kernel_names) or "none"
     if (compiled := loaded.compiled) is None:
-        raise InputError(message)
+        return InputError(message)
     if refusal := compiled.refused.get(re.sub(r"[<(].*", "", kernel, flags=re.DOTALL).rsplit("::", 1)[-1]):
-        raise _refused(program, kernel, refusal)
+        return _refused(program, kernel, refusal)
     if named := [template for template in compiled.templates if template.startswith(f"{kernel}<")]:
-        raise InputError(
+        return InputError(
             f"{program.label}: {kernel!r} is a template, which is named with its arguments: {named[0]}"
         )
     if refusal := compiled.refused.get(kernel):
@@ -156,7 +206,7 @@ def find_kernel(program: Program, kernel: str) -> ir.Function:
         message += f"; templates, which are named with their arguments: {', '.join(compiled.templates)}"
     if compiled.missing:
         message += f"; headers that were not found: {', '.join(compiled.missing)}"
-    raise InputError(message)
+    return InputError(message)
 
 
 def _refused(program: Program, kernel: str, refusal: DeclarationRefusal) -> CrosscastError:
@@ -184,43 +234,7 @@ def _refuse_left_out(
                     raise _refused(program, kernel, refusal)
 
 
-@functools.lru_cache(maxsize=64)
-def required_local_size(program: Program, kernel: str) -> tuple[int, int, int] | None:
-    """Return the work-group size of the kernel's attribute ``reqd_work_group_size``."""
-    entries = find_kernel(program, kernel).metadata.get("reqd_work_group_size")
-    if not entries:
-        return None
-    try:
-        first, second, third = (int(entry.split()[-1]) for entry in entries)
-    except ValueError:
-        given = ", ".join(entries)
-        raise InputError(
-            f"{program.label}: {kernel}: reqd_work_group_size: expected three sizes, found {given}"
-        ) from None
-    return first, second, third
-
-
 _VECTOR = re.compile(r" __attribute__\(\(ext_vector_type\((\d+)\)\)\)")
-
-
-@functools.lru_cache(maxsize=64)
-def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
-    """Return the formal parameters of a kernel."""
-    function = find_kernel(program, kernel)
-    sizes = load(program, kernel).module.sizes
-    types, base = (_strings(function, f"kernel_arg_{key}") for key in ("type", "base_type"))
-    formal = []
-    names = parameter_names(function)
-    for index, (name, parameter) in enumerate(zip(names, function.parameters, strict=True)):
-        type_name = types[index] if index < len(types) else parameter.type
-        is_named = ValueType.find(type_name) is None
-        if is_named and index < len(base):
-            # Resolve typedefs, except of structures, of which the underlying name says no more.
-            resolved = _VECTOR.sub(r"\1", base[index])
-            type_name = resolved if ValueType.find(resolved) else type_name
-        kind, size = _kind(parameter, type_name, sizes)
-        formal.append(Parameter(name, type_name, kind, size, bool(parameter.structure), is_named))
-    return tuple(formal)
 
 
 def parameter_names(function: ir.Function) -> list[str]:

@@ -12,6 +12,7 @@ import functools
 import itertools
 import math
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,19 +20,19 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.characterization import frontend, toolchain
+from crosscast.characterization import toolchain
 from crosscast.characterization.engine import llvm
 from crosscast.characterization.engine.child import HostTime, RunResult
 from crosscast.characterization.engine.counts import Counts
 from crosscast.characterization.engine.layout import ResultLayout
-from crosscast.characterization.frontend import Frontend
+from crosscast.characterization.frontend import LoadedKernel, LoadedProgram, load
 from crosscast.characterization.instrumentation import instruction_kinds
-from crosscast.characterization.instrumentation.plan import KernelFacts, Plan
+from crosscast.characterization.instrumentation.plan import Plan
 from crosscast.characterization.sampling import Box
 from crosscast.data import environment
 from crosscast.data.launch_counts import SUB_GROUPS
 from crosscast.errors import CrosscastError
-from crosscast.kernel import Argument, Launch, Local, Parameter, Program
+from crosscast.kernel import Argument, Kernel, Launch, Local, Parameter, Program
 from crosscast.results import spelled
 
 _PROCESSOR = "gfx1030"
@@ -75,35 +76,35 @@ class AmdRegisters:
 
 
 @functools.lru_cache(maxsize=256)
-def amd_registers(program: Program, kernel: str) -> AmdRegisters | None:
+def amd_registers(loaded: LoadedKernel) -> AmdRegisters | None:
     """Compile a kernel for an AMD GPU, and return its registers.
 
     ``None`` if the program has no source, or LLVM cannot compile it for this target, as with images.
     """
+    program, compiled, symbol = loaded.kernel.program, loaded.program.compiled, loaded.function.name
     if program.form not in _LARGEST_GROUP:
         return None
-    compiled = frontend.load(program, kernel).compiled
-    symbol = frontend.find_kernel(program, kernel).name
     spir = toolchain.compile_opencl_unoptimized(program) if compiled is None else compiled.unoptimized
     library = _HEADER + _LIBRARY.read_text(encoding="utf-8")
-    ir = _HEADER + for_amd(spir, symbol, _largest_group(program, kernel, symbol))
+    ir = _HEADER + for_amd(spir, symbol, _largest_group(loaded))
     try:
         return AmdRegisters(**llvm.amd_registers(ir, library, symbol, _PROCESSOR))
     except llvm.LLVMRefusedError:
         return None
 
 
-def _largest_group(program: Program, kernel: str, symbol: str) -> int:
-    if required := frontend.required_local_size(program, kernel):
-        return math.prod(required)
-    return _launch_bound(program, kernel, symbol) or _LARGEST_GROUP[program.form]
+def _largest_group(loaded: LoadedKernel) -> int:
+    if loaded.required_local_size:
+        return math.prod(loaded.required_local_size)
+    return _launch_bound(loaded.kernel, loaded.function.name) or _LARGEST_GROUP[loaded.kernel.program.form]
 
 
-def _launch_bound(program: Program, kernel: str, symbol: str) -> int | None:
+def _launch_bound(kernel: Kernel, symbol: str) -> int | None:
+    program = kernel.program
     if not program.is_cuda or b"__launch_bounds__" not in program.content:
         return None
     try:
-        loaded = frontend.load(replace(program, options=(*program.options, _BOUNDS)), kernel)
+        loaded = load(replace(program, options=(*program.options, _BOUNDS)), kernel.name)
     except CrosscastError:
         return None
     text = loaded.compiled.unoptimized if loaded.compiled is not None else ""
@@ -152,6 +153,7 @@ _USUAL_REGISTERS = 64
 class Built:
     """A kernel that counts, in IR or compiled for this machine."""
 
+    loaded: LoadedKernel
     plan: Plan
     layout: ResultLayout
     unset: tuple[str, ...]  # Variables that the kernel reads and nothing sets
@@ -162,6 +164,22 @@ class Built:
     library: bytes = b""
 
 
+@dataclass
+class Clock:
+    """Sums the time of ``with`` blocks."""
+
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+
+    def __enter__(self) -> None:
+        self.wall_s -= time.perf_counter()
+        self.cpu_s -= time.thread_time()
+
+    def __exit__(self, *_: object) -> None:
+        self.wall_s += time.perf_counter()
+        self.cpu_s += time.thread_time()
+
+
 @dataclass(frozen=True)
 class Ran:
     """A completed run with valid counts."""
@@ -170,6 +188,7 @@ class Ran:
     threads: int
     result: RunResult
     counts: Counts
+    clock: Clock  # Of reading its counts and computing metrics
     box: Box | None  # The work-groups that ran; `None` for all
     beyond: Mapping[str, tuple[int, int]]  # Bytes read before and behind buffers, by parameter
     # Buffers and variables with atomics, by address and size
@@ -179,8 +198,7 @@ class Ran:
 def describe_launch(launch: Launch, ran: Ran) -> dict[str, object]:
     """Describe sizes, arguments, operations and bytes of a launch (docs/metrics.md)."""
     plan, layout, counts = ran.built.plan, ran.built.layout, ran.counts
-    parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
-    geometry = launch_geometry(launch, plan.facts, ran.box)
+    geometry = launch_geometry(launch, ran.built, ran.box)
     beyond = {name: {"before": before, "behind": behind} for name, (before, behind) in ran.beyond.items()}
     return {
         "global_size": list(launch.global_size),
@@ -192,7 +210,7 @@ def describe_launch(launch: Launch, ran: Ran) -> dict[str, object]:
         **({} if plan.waiting is None else {"groups_wait": plan.waiting.where}),
         "threads": ran.threads,
         **({} if ran.result.host is None else {"host": _describe_host(ran.result.host)}),
-        "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
+        "arguments": [_describe(p, a) for p, a in zip(ran.built.loaded.parameters, launch.args, strict=True)],
         "sub_groups": _sub_groups(geometry, ran),
         **({"sub_groups_estimated": True} if counts.sub_groups.overflow else {}),
         "access_patterns": {
@@ -283,7 +301,7 @@ def _describe(parameter: Parameter, argument: Argument) -> dict[str, object]:
     return entry
 
 
-def describe_program(program: Program, compiled: Frontend) -> dict[str, object]:
+def describe_program(program: Program, compiled: LoadedProgram) -> dict[str, object]:
     """Describe the origin of a program and its compilation."""
     return {
         "path": str(program.path) if program.path else None,
@@ -295,12 +313,12 @@ def describe_program(program: Program, compiled: Frontend) -> dict[str, object]:
     }
 
 
-def launch_geometry(launch: Launch, facts: KernelFacts, box: Box | None = None) -> dict[str, Any]:
+def launch_geometry(launch: Launch, built: Built, box: Box | None = None) -> dict[str, Any]:
     """Describe what limits the work-groups of a launch, or of a box, that a compute unit holds at once.
 
     See docs/metrics.md.
     """
-    groups = group_shapes(launch, box)
+    groups, facts = group_shapes(launch, box), built.plan.facts
     dynamic = launch.shared or 0
     # Dynamic shared memory is a variable, if the kernel uses it.
     static = facts.local_bytes - (dynamic if facts.uses_dynamic_memory else 0)
@@ -317,15 +335,15 @@ def launch_geometry(launch: Launch, facts: KernelFacts, box: Box | None = None) 
         "kept_values": facts.kept_values,
         "code": facts.code,
         "private_bytes": facts.private_bytes,
-        **_on_amd(launch, facts),
+        **_on_amd(built),
     }
 
 
-def _on_amd(launch: Launch, facts: KernelFacts) -> dict[str, object]:
+def _on_amd(built: Built) -> dict[str, object]:
     """Registers on AMD's GPUs of a kernel that may need more than the usual."""
-    if max(facts.registers, facts.kept_values) <= _USUAL_REGISTERS:
+    if max(built.plan.facts.registers, built.plan.facts.kept_values) <= _USUAL_REGISTERS:
         return {}
-    registers = amd_registers(launch.kernel.program, launch.kernel.name)
+    registers = amd_registers(built.loaded)
     return {} if registers is None else {"amd": asdict(registers)}
 
 

@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crosscast.characterization import frontend, ir
+from crosscast.characterization import engine, ir
 from crosscast.characterization.cuda.adapt import adapt_kernel
 from crosscast.characterization.cuda.compiler import wave_size
 from crosscast.characterization.cuda.kernels import image_sizes, pack, set_variables, unset_variables
-from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.engine.arguments import (
     Memory,
     copy_back,
@@ -36,6 +35,7 @@ from crosscast.characterization.engine.child import (
 )
 from crosscast.characterization.engine.counts import Counts, read_results
 from crosscast.characterization.engine.llvm import build_library, kernel_ir
+from crosscast.characterization.frontend import LoadedKernel, load_kernel
 from crosscast.characterization.instrumentation import inline
 from crosscast.characterization.instrumentation.code import InstrumentationOptions
 from crosscast.characterization.instrumentation.driver import emit
@@ -43,6 +43,7 @@ from crosscast.characterization.instrumentation.plan import Plan, make_plan
 from crosscast.characterization.instrumentation.vector_accesses import hoist_ids, merge_accesses
 from crosscast.characterization.launch_facts import (
     Built,
+    Clock,
     Ran,
     describe_launch,
     describe_program,
@@ -89,8 +90,8 @@ _long_kernels: set[Kernel] = set()
 
 
 @functools.lru_cache(maxsize=64)
-def _build(kernel: Kernel, options: InstrumentationOptions, *, host_time: bool, quick: bool) -> Built:
-    written = _write(kernel, options, host_time)
+def _build(loaded: LoadedKernel, options: InstrumentationOptions, *, host_time: bool, quick: bool) -> Built:
+    written = _write(loaded, options, host_time)
     start = time.perf_counter()
     library = build_library(written.text, written.library_symbols, written.native, quick=quick)
     build_s = written.instrument_s + time.perf_counter() - start
@@ -98,17 +99,17 @@ def _build(kernel: Kernel, options: InstrumentationOptions, *, host_time: bool, 
 
 
 @functools.lru_cache(maxsize=16)
-def _write(kernel: Kernel, options: InstrumentationOptions, host_time: bool) -> Built:
+def _write(loaded: LoadedKernel, options: InstrumentationOptions, host_time: bool) -> Built:
     start = time.perf_counter()
     native = ""
-    with _located(kernel):
-        module, plan, unset = _plan(kernel, options)
+    with _located(loaded.kernel):
+        module, plan, unset = _plan(loaded, options)
         emitted = emit(plan)
         if host_time and not plan.per_warp:
-            uncounted, same, _ = _plan(kernel, replace(options, counts=False, check_bounds=False))
+            uncounted, same, _ = _plan(loaded, replace(options, counts=False, check_bounds=False))
             native = kernel_ir(uncounted, emit(same).text, counts=False)
     text, symbols = kernel_ir(module, emitted.text), emitted.library_symbols
-    return Built(plan, emitted.layout, unset, time.perf_counter() - start, text, symbols, native)
+    return Built(loaded, plan, emitted.layout, unset, time.perf_counter() - start, text, symbols, native)
 
 
 @contextmanager
@@ -122,16 +123,15 @@ def _located(kernel: Kernel) -> Iterator[None]:
         raise error.within(f"{kernel.program.label}: {kernel.name}") from error
 
 
-def _plan(kernel: Kernel, options: InstrumentationOptions) -> tuple[ir.Module, Plan, tuple[str, ...]]:
-    """Return the module and the plan of the kernel, and the names of unset variables that it reads."""
-    loaded = frontend.load(kernel.program, kernel.name)
-    module = loaded.module
+def _plan(loaded: LoadedKernel, options: InstrumentationOptions) -> tuple[ir.Module, Plan, tuple[str, ...]]:
+    """Return the module and the plan of a kernel, and the names of unset variables that it reads."""
+    kernel, module = loaded.kernel, loaded.program.module
     unset: tuple[str, ...] = ()
-    flat = inline.flatten(module, frontend.find_kernel(kernel.program, kernel.name))
+    flat = inline.flatten(module, loaded.function)
     if kernel.program.is_cuda:
         module = adapt_kernel(module, flat, options.shared)
         merge_accesses(flat, module.sizes)
-        declared = loaded.compiled.variables if loaded.compiled else ()
+        declared = loaded.program.compiled.variables if loaded.program.compiled else ()
         unset = tuple(unset_variables(flat, module, options.variables))
         module = set_variables(module, flat, declared, kernel, options.variables, options.images)
     elif kernel.program.is_optimized and not options.published:
@@ -146,42 +146,26 @@ def _code_size(plan: Plan) -> int:
     return max(1, plan.facts.code // _QUICK_CODE)
 
 
-@dataclass
-class _Clock:
-    """Sums the time of ``with`` blocks."""
-
-    wall_s: float = 0.0
-    cpu_s: float = 0.0
-
-    def __enter__(self) -> None:
-        self.wall_s -= time.perf_counter()
-        self.cpu_s -= time.thread_time()
-
-    def __exit__(self, *_: object) -> None:
-        self.wall_s += time.perf_counter()
-        self.cpu_s += time.thread_time()
-
-
 def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options) -> Profile:
     """Run one launch and return its profile; arrays among the arguments hold the output afterwards.
 
     If only some of its work-groups run, arrays do not change.
     """
-    runtime_objects.start()
+    engine.start()
     if options.optimize:
         launch = replace(launch, kernel=launch.kernel.optimized())
-    frontend.load(launch.kernel.program, launch.kernel.name)
+    loaded = load_kernel(launch.kernel)
     if options.published and options.sample_groups != "all":
         raise LaunchError(f"{launch.kernel.name}: the published tool's metrics are those of all work-groups")
     if options.sample_groups != "all":
         options = replace(options, host_time=False)
-    runner = _Runner(launch, options)
+    runner = _Runner(launch, options, loaded)
     sample, reason = _sample(runner)
     if sample is None:
         box = None if options.first_groups is None else Box((0, 0, 0), options.first_groups)
-        completed = runner.run(box, _too_slow(runner))
-        if completed is not None:
-            return _profile(launch, completed, invocation, options)
+        ran = runner.run(box, _too_slow(runner))
+        if ran is not None:
+            return _profile(runner, ran, invocation)
         sample, reason = _sample_in_time(runner)
     return _sampled(runner, sample, reason, invocation)
 
@@ -189,7 +173,7 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
 def _sample(runner: _Runner) -> tuple[Sample | None, str]:
     """Select the work-groups to run, as far as possible before a run, with the reason."""
     name, requested = runner.launch.kernel.name, runner.options.sample_groups
-    groups = three(group_counts(runner.launch), 1)
+    groups = group_counts(runner.launch)
     needed, fewest = _needed_bytes(runner), fewest_groups(groups)
     excess, sample = _over_limit(runner, needed), None
     if waiting := _waiting(runner.built.plan):
@@ -219,7 +203,7 @@ def _sample(runner: _Runner) -> tuple[Sample | None, str]:
 
 def _may_sample(runner: _Runner) -> bool:
     """Return whether groups may be sampled unasked: output and effects of their order are not extended."""
-    return not runner.built.layout.is_ordered and bool(fewest_groups(three(group_counts(runner.launch), 1)))
+    return not runner.built.layout.is_ordered and bool(fewest_groups(group_counts(runner.launch)))
 
 
 def _waiting(plan: Plan) -> str:
@@ -249,19 +233,18 @@ def _too_slow(runner: _Runner) -> Callable[[Progress], bool] | None:
 
 
 def _sample_in_time(runner: _Runner) -> tuple[Sample, str]:
-    groups = three(group_counts(runner.launch), 1)
+    groups = group_counts(runner.launch)
     affordable = int(_SAMPLED_S * runner.rate / 2.5)  # Some groups run twice
     sample = sample_of(groups, max(affordable, fewest_groups(groups) or 0))
     assert sample is not None
     return sample, "time"
 
 
-def _profile(launch: Launch, completed: tuple[Ran, _Clock], invocation: int, options: Options) -> Profile:
-    program = frontend.load(launch.kernel.program, launch.kernel.name)
-    (ran, clock), groups = completed, group_counts(launch)
-    counts, result = ran.counts, ran.result
+def _profile(runner: _Runner, ran: Ran, invocation: int) -> Profile:
+    launch, options, program = runner.launch, runner.options, runner.loaded.program
+    counts, result, clock = ran.counts, ran.result, ran.clock
     with clock:
-        metrics = compute_metrics(counts, math.prod(ran.box.size if ran.box else groups))
+        metrics = compute_metrics(counts, math.prod(ran.box.size if ran.box else group_counts(launch)))
         described = describe_launch(launch, ran)
         lines = [line for _, line in program.module.branches]
         shared, items = ran.built.plan.line_branches, math.prod(launch.local_size)
@@ -297,17 +280,14 @@ def _sampled(runner: _Runner, sample: Sample, reason: str, invocation: int) -> P
         )
 
     def measured(box: Box) -> BoxCounts:
-        completed = runner.run(box)
-        assert completed is not None
-        ran, _ = completed
-        return BoxCounts(
-            _profile(launch, completed, invocation, options), ran.counts.distinct_of, ran.atomic_memory
-        )
+        ran = runner.run(box)
+        assert ran is not None
+        return BoxCounts(_profile(runner, ran, invocation), ran.counts.distinct_of, ran.atomic_memory)
 
     boxes = {run: measured(sample.box(run)) for run in sample.runs()}
     profile = extend_sample(sample, boxes, measured(sample.larger_box()[0]))
     facts = {
-        "geometry": launch_geometry(launch, runner.built.plan.facts),
+        "geometry": launch_geometry(launch, runner.built),
         "sampled": {**profile.launch["sampled"], "because": reason},
     }
     return replace(profile, launch={**profile.launch, **facts}, printed="")
@@ -319,13 +299,13 @@ class _Runner:
 
     launch: Launch
     options: Options
+    loaded: LoadedKernel
 
     def __post_init__(self) -> None:
         launch, options = self.launch, self.options
-        self.parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
-        _check_sizes(launch)
+        _check_sizes(launch, self.loaded.required_local_size)
         instrumentation = _instrumentation_options(launch, options)
-        written = _write(launch.kernel, instrumentation, options.host_time)
+        written = _write(self.loaded, instrumentation, options.host_time)
         is_small = math.prod(launch.global_size) <= _MOST_QUICK_ITEMS * _code_size(written.plan)
         self.is_quick = (
             (is_small or options.trial) and launch.kernel not in _long_kernels and not options.host_time
@@ -337,12 +317,12 @@ class _Runner:
 
     def _laid_out(self) -> Memory:
         layout = self.built.layout
-        return lay_out(self.launch, self.parameters, layout.local_bytes, layout.is_accessed)
+        return lay_out(self.launch, self.loaded.parameters, layout.local_bytes, layout.is_accessed)
 
     def run(
         self, box: Box | None = None, is_too_slow: Callable[[Progress], bool] | None = None
-    ) -> tuple[Ran, _Clock] | None:
-        """Run it; return the result and the time to read its counts, or ``None`` if it was given up."""
+    ) -> Ran | None:
+        """Run it; return the result, or ``None`` if it was given up."""
         threads = self.threads
         pieces = [] if box is None else _shared_pieces(box.pieces(group_counts(self.launch)), threads)
         keeps_buffers = box is not None or self.options.trial
@@ -362,7 +342,7 @@ class _Runner:
                 _long_kernels.add(self.launch.kernel)
                 self._build(self.instrumentation)
                 continue
-            clock = _Clock()
+            clock = Clock()
             with clock:
                 counts = self._counts(result)
             if not counts.instructions:
@@ -386,16 +366,16 @@ class _Runner:
                     for placed in self.memory.placed
                     if placed.address in counts.beyond
                 }
-                ran = Ran(
+                return Ran(
                     built=self.built,
                     threads=self.threads,
                     result=result,
                     counts=counts,
+                    clock=clock,
                     box=box,
                     beyond=beyond,
                     atomic_memory=self._atomic_memory(counts),
                 )
-                return ran, clock
             if not keeps_buffers:
                 self._restore(before)
 
@@ -418,7 +398,7 @@ class _Runner:
     def _build(self, instrumentation: InstrumentationOptions) -> None:
         self.instrumentation = instrumentation
         host_time = self.options.host_time
-        self.built = _build(self.launch.kernel, instrumentation, host_time=host_time, quick=self.is_quick)
+        self.built = _build(self.loaded, instrumentation, host_time=host_time, quick=self.is_quick)
 
     def _counts(self, result: RunResult) -> Counts:
         try:
@@ -471,14 +451,13 @@ def _threads(launch: Launch, options: Options, built: Built) -> int:
     return min(threads, math.prod(group_counts(launch)))
 
 
-def _check_sizes(launch: Launch) -> None:
+def _check_sizes(launch: Launch, required: tuple[int, int, int] | None) -> None:
     items = math.prod(launch.global_size)
     if items > MOST_WORK_ITEMS:
         raise LaunchError(
             f"{launch.kernel.name}: a launch that is characterized has at most {MOST_WORK_ITEMS} work-items "
             f"(2^31 - 1), found {items} ({' x '.join(map(str, launch.global_size))})"
         )
-    required = frontend.required_local_size(launch.kernel.program, launch.kernel.name)
     if required is not None and required != three(launch.local_size, 1):
         raise LaunchError(
             f"{launch.kernel.name}: the kernel requires work-groups of {required} work-items "

@@ -148,7 +148,7 @@ class Sample:
                 last = axis.extent - count
                 of_cluster = _CLUSTER // math.gcd(_CLUSTER, row)
                 nearest = of_cluster * round(last // 2 / of_cluster)
-                first[axis.number], size[axis.number] = nearest if 0 < nearest <= last else last // 2, count
+                first[axis.number], size[axis.number] = nearest or last // 2, count
         return Box((first[0], first[1], first[2]), (size[0], size[1], size[2])), counts
 
     def run_groups(self) -> int:

@@ -18,7 +18,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 import crosscast
-from crosscast.characterization import characterize, frontend
+from crosscast.characterization import characterize
+from crosscast.characterization.frontend import load, load_kernel
 from crosscast.characterization.value_types import ValueType
 from crosscast.data.files import make_folder
 from crosscast.data.profiles import VERSION, to_row
@@ -39,14 +40,13 @@ class Shape:
     groups: int = 2  # Work-groups in each dimension
 
 
-def synthesize(kernel: Kernel, parameters: Sequence[Parameter], shape: Shape) -> Launch:
+def synthesize(kernel: Kernel, shape: Shape) -> Launch:
     """Synthesize a launch of a kernel, in as many dimensions as its source uses ids of."""
-    required = frontend.required_local_size(kernel.program, kernel.name)
-    dims = _dimensions(kernel)
+    loaded, dims = load_kernel(kernel), _dimensions(kernel)
     row = min(16, shape.group) if dims > 1 else shape.group
-    local: tuple[int, ...] = required or (row, shape.group // row, 1)[:dims]
+    local: tuple[int, ...] = loaded.required_local_size or (row, shape.group // row, 1)[:dims]
     generator = np.random.default_rng(0)
-    args = tuple(_argument(p, shape, generator) for p in parameters)
+    args = tuple(_argument(p, shape, generator) for p in loaded.parameters)
     return Launch(kernel, tuple(shape.groups * n for n in local), local, args)
 
 
@@ -54,11 +54,10 @@ def characterize_synthesized(
     kernel: Kernel, shapes: Iterable[Shape], timeout_s: float
 ) -> tuple[Shape, Profile]:
     """Characterize a kernel in the first launch that ends in time and without out-of-bounds accesses."""
-    parameters = frontend.parameters(kernel.program, kernel.name)
     last: KernelFault | None = None
     for shape in shapes:
         try:
-            launch = synthesize(kernel, parameters, shape)
+            launch = synthesize(kernel, shape)
             return shape, characterize(launch, check_bounds=True, timeout_s=timeout_s)
         except KernelFault as error:
             last = error
@@ -170,7 +169,7 @@ def _read_finished(path: Path) -> dict[str, Cells | str]:
 def _profile_of(launch: LaunchRequest, by_shape: dict[tuple[str, Shape], Cells | str]) -> Cells | str:
     program = Program(launch.source.encode(), "opencl-c", standard="1.2")
     try:
-        names = frontend.kernel_names(program)
+        names = load(program).kernel_names
         kernel = Kernel(program, "A" if "A" in names else names[0])
         shape = _shape(kernel, launch)
         key = launch.source, shape
@@ -185,7 +184,7 @@ def _profile_of(launch: LaunchRequest, by_shape: dict[tuple[str, Shape], Cells |
 
 
 def _shape(kernel: Kernel, launch: LaunchRequest) -> Shape:
-    buffers = [p for p in frontend.parameters(kernel.program, kernel.name) if p.kind == "global"]
+    buffers = [p for p in load_kernel(kernel).parameters if p.kind == "global"]
     nbytes = sum(dtype.itemsize * width for dtype, width in map(_element, buffers))
     items = min(launch.nbytes // max(nbytes, 1), MOST_ITEMS)
     group = launch.group or _GROUP

@@ -173,10 +173,10 @@ def _compile(program: Program, target: str, *more: str) -> bytes:
         *_WARNINGS_OF_DRIVERS,
         # Among warnings errors are hard to find.
         *(() if any(option.startswith("-W") for option in program.options) else ("-w",)),
-        *(("-fno-vectorize",) if level(program) in ("-O2", "-O3") else ()),  # As GPUs have no vectors
+        *(("-fno-vectorize",) if program.level in ("-O2", "-O3") else ()),  # As GPUs have no vectors
         *(absolute(o) for o in program.options if not o.startswith("-O")),
         *inlining(program),
-        level(program),
+        program.level,
         *more,
         *(_MAY_BE_UNDEFINED if _VALUE_OF_ANOTHER.search(program.content) else ()),
         "-c",
@@ -190,21 +190,12 @@ def _language(program: Program) -> tuple[str, ...]:
     return "-x", "cl", f"-cl-std=CL{program.standard}"
 
 
-def level(program: Program) -> str:
-    """Return the optimization level of a program: the last of its options, or else the usual one.
-
-    That is ``-Oz`` of OpenCL C, as of AIWC, and ``-O3`` of CUDA and HIP, as of nvcc and hipcc.
-    """
-    usual = "-O3" if program.form in ("cuda", "hip") else "-Oz"
-    return next((option for option in reversed(program.options) if option.startswith("-O")), usual)
-
-
 def inlining(program: Program) -> tuple[str, ...]:
     """Return options to inline functions as long as LLVM does for NVIDIA's and AMD's GPUs.
 
     That is 11 times the usual 250 (``getInliningThresholdMultiplier``).
     """
-    return ("-mllvm", "-inline-threshold=2750") if level(program) in ("-O2", "-O3") else ()
+    return ("-mllvm", "-inline-threshold=2750") if program.level in ("-O2", "-O3") else ()
 
 
 def absolute(option: str) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.characterization.builtins.declarations import SCALARS
+from crosscast.characterization.builtins import SCALARS
 from crosscast.errors import InputError, LaunchError
 from crosscast.kernel import Image, Sampler
 

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from crosscast.characterization import run
-from crosscast.characterization.embedding import files
-from crosscast.characterization.embedding import spirv as modules
-from crosscast.characterization.embedding.files import EmbeddingTarget, read_content
-from crosscast.characterization.engine import runtime_objects
+from crosscast.characterization import embedding, engine, run
+from crosscast.characterization.embedding import EmbeddingTarget, read_content
 from crosscast.characterization.launchfiles.simfile import render_dumps
 from crosscast.characterization.run import Options
+from crosscast.characterization.spirv import compile_module
 from crosscast.cli.options import IN_LAUNCHFILE, LAUNCH, FigureOutput
 from crosscast.cli.profiles import Characterize, Embed
 from crosscast.commands import output
@@ -111,7 +109,7 @@ def characterize(options: Characterize) -> None:
         for path in files:
             show_launches(path, options.launch, as_json=options.json)
         return
-    runtime_objects.start()
+    engine.start()
     if options.json and options.csv:
         raise InputError("--json and --csv both want standard output: choose one")
     sample_groups = options.launch.sampled("all")
@@ -188,7 +186,7 @@ def embed(options: Embed) -> None:
     profiles = (
         _characterized(subject, options) if options.profiles is None else _stored(subject, options.profiles)
     )
-    with_profiles = files.embed(content, profiles, str(path))
+    with_profiles = embedding.embed(content, profiles, str(path))
     reason = _write_module(*module, subject.bare, profiles) if module else None
     target.write(with_profiles)
     written = str(module[0].path) if module and not reason else None
@@ -240,7 +238,7 @@ def _subject(options: Embed) -> _Subject:
         )
     if program.form != "opencl-c":
         raise InputError.of(where=program.label, expected="a source in OpenCL C", found=f"{program.form}")
-    bare = replace(program, content=files.take_out(program.content, program.label)[0])
+    bare = replace(program, content=embedding.take_out(program.content, program.label)[0])
     return _Subject(program, program.path or file, bare, launches)
 
 
@@ -257,7 +255,7 @@ def _module(given: Path | None, beside: Path, *, in_place: bool) -> tuple[Embedd
             )
         return EmbeddingTarget.new(path), None, str(path)
     content = read_content(given)
-    bare, _ = modules.take_out(content, str(given))
+    bare, _ = embedding.take_out_of_module(content, str(given))
     return EmbeddingTarget.of(given, content, _profiled(given), in_place=in_place), bare, str(given)
 
 
@@ -266,11 +264,11 @@ def _write_module(
 ) -> str | None:
     """Write a module with profiles; return the reason if the compiler cannot make one."""
     try:
-        bare = bare or modules.compile_module(_as_profiled(program, profiles))
+        bare = bare or compile_module(_as_profiled(program, profiles))
     except (CompileError, UnsupportedError) as error:
         # The second line has the compiler's first diagnostic.
         return str(error).splitlines()[:2][-1]
-    target.write(modules.embed(bare, profiles, where))
+    target.write(embedding.embed_in_module(bare, profiles, where))
     return None
 
 
@@ -285,7 +283,7 @@ def _as_profiled(program: Program, profiles: Sequence[Profile]) -> Program:
 
 def _characterized(subject: _Subject, options: Embed) -> list[Profile]:
     """Characterize each launch of the source without embedded profiles."""
-    runtime_objects.start()
+    engine.start()
     how = Options(optimize=True, sample_groups=options.launch.sampled("all"))
     return [
         run_launch(replace(launch, kernel=replace(launch.kernel, program=subject.bare)), number, how)

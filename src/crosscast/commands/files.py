@@ -7,7 +7,7 @@ from itertools import compress
 from pathlib import Path
 
 from crosscast import forecasting
-from crosscast.characterization.embedding.files import has_embedded
+from crosscast.characterization.embedding import has_embedded
 from crosscast.cli.options import LAUNCH, LaunchOptions
 from crosscast.commands.output import warn
 from crosscast.errors import CompileError, InputError, UnsupportedError
@@ -70,10 +70,10 @@ def _launches(path: Path, launch: LaunchOptions) -> Sequence[Launch] | None:
         # The name of a kernel selects among the launches of a file.
         launch = launch if of_host else LAUNCH
     # Imported here, as the engine imports the compiler.
-    from crosscast.characterization.engine import runtime_objects
+    from crosscast.characterization import engine
     from crosscast.commands.launch import read_inputs
 
-    runtime_objects.start()
+    engine.start()
     return read_inputs(path, launch)[0]
 
 

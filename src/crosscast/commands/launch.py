@@ -9,12 +9,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from crosscast.characterization import default_local_size, frontend, run
-from crosscast.characterization.cuda.compiler import preprocess
+from crosscast.characterization import default_local_size, frontend, launchfiles, run
+from crosscast.characterization.cuda.compiler import Compiled
 from crosscast.characterization.cuda.launches import HostLaunch, argument_texts, find_launches, with_members
-from crosscast.characterization.launchfiles import launchfile, simfile
+from crosscast.characterization.launchfiles import SIZE_NAMES, refuse_sizes, simfile, write_launch
 from crosscast.characterization.launchfiles.arguments import build_argument
-from crosscast.characterization.launchfiles.launchfile import SIZE_NAMES, refuse_sizes, write_launch
 from crosscast.characterization.run import Options
 from crosscast.cli.options import IN_LAUNCHFILE, IN_SIMFILE, LaunchOptions
 from crosscast.commands.output import ProgressLine, print_json, warn
@@ -27,11 +26,11 @@ from crosscast.tracing.summary import Replayed, Summary, Trace, replayed, summar
 
 def read_inputs(path: Path, direct: LaunchOptions) -> tuple[list[Launch], simfile.SimFile | None]:
     """Read FILE: a launch file, a simulator file, which is returned too, or a program with its launch."""
+    if path.suffix in LAUNCH_FILES:
+        direct.refuse(path, IN_LAUNCHFILE if path.suffix == ".toml" else IN_SIMFILE)
     if path.suffix == ".toml":
-        direct.refuse(path, IN_LAUNCHFILE)
-        return launchfile.read(path), None
+        return launchfiles.read(path), None
     if path.suffix == ".sim":
-        direct.refuse(path, IN_SIMFILE)
         sim = simfile.read(path, options=direct.option, standard=direct.std or "1.2")
         return [sim.launch], sim
     program = Program.from_file(path, options=direct.option, standard=direct.std or "")
@@ -44,7 +43,7 @@ def read_inputs(path: Path, direct: LaunchOptions) -> tuple[list[Launch], simfil
 def _host_launches(program: Program, direct: LaunchOptions) -> list[tuple[HostLaunch, list[str | None], str]]:
     """Launches in host code, their texts for `--arg`, and the reason if parameters are not known."""
     launches = []
-    for launch in find_launches(preprocess(program)):
+    for launch in find_launches(program):
         if direct.kernel not in (None, launch.kernel, launch.kernel.split("<")[0]):
             continue
         try:
@@ -179,16 +178,16 @@ def _kernel(program: Program, name: str | None) -> Kernel:
     """Kernel `name`, or the program's only kernel."""
     if name is not None:
         return Kernel(program, name)
-    names = frontend.kernel_names(program)
+    loaded = frontend.load(program)
+    names = loaded.kernel_names
     if len(names) != 1:
-        kernels = ", ".join(names) or _without_kernels(program)
+        kernels = ", ".join(names) or _without_kernels(loaded.compiled)
         raise InputError(f"--kernel is missing, expected one kernel in {program.label}, found {kernels}")
     return Kernel(program, names[0])
 
 
-def _without_kernels(program: Program) -> str:
+def _without_kernels(compiled: Compiled | None) -> str:
     """Return what a program without kernels has instead."""
-    compiled = frontend.load(program).compiled
     if compiled is not None and compiled.templates:
         names = ", ".join(f"'{name}'" for name in compiled.templates)
         return f"none but templates, which are named with their arguments: {names}"

@@ -151,7 +151,7 @@ class LaunchRunner:
 
     def __init__(self, path: Path) -> None:
         # Imported here, as below: applications are measured without the compiler.
-        from crosscast.characterization.launchfiles.launchfile import read_launches
+        from crosscast.characterization.launchfiles import read_launches
 
         launches = read_launches(path)
         programs = {launch.kernel.program for launch in launches}
@@ -259,7 +259,7 @@ def load(subject: Subject) -> Loaded:
 
 def characterized(subject: SuiteProblem | LaunchFile, options: Options) -> list[Profile]:
     """Characterize all launches of a run in this process."""
-    from crosscast.characterization.launchfiles.launchfile import read_launches
+    from crosscast.characterization.launchfiles import read_launches
     from crosscast.characterization.run import characterize_launch
     from crosscast.suite.profiles import profiles_of
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from crosscast.arrays import AnyArray
 from crosscast.characterization import default_local_size, frontend
-from crosscast.characterization.launchfiles.launchfile import Header, inlined
+from crosscast.characterization.launchfiles import Header, inlined
 from crosscast.characterization.value_types import CHANNEL_ORDERS, CHANNEL_TYPES, ValueType
 from crosscast.errors import InputError, UnsupportedError
 from crosscast.kernel import CHANNELS, Addressing, Image, Kernel, Launch, Local, Program, Sampler
@@ -53,7 +53,8 @@ def replay_of(process: TracedProcess, row: int) -> Replay:
     if record.indirect:
         raise UnsupportedError(f"{record.name}: its memory has pointers to more memory (clSetKernelExecInfo)")
     program = _program(process, record.program)
-    parameters = frontend.parameters(program, record.name)
+    kernel = frontend.load_kernel(Kernel(program, record.name))
+    parameters = kernel.parameters
     args = process.arguments[int(launches["args"][row])]
     if len(args) != len(parameters):
         raise UnsupportedError(f"{record.name}: {len(args)} arguments for {len(parameters)} parameters")
@@ -64,7 +65,7 @@ def replay_of(process: TracedProcess, row: int) -> Replay:
     extent, local, offset = process.sizes[int(launches["sizes"][row])]
     doubts: list[str] = []
     if not local:
-        required = frontend.required_local_size(program, record.name)
+        required = kernel.required_local_size
         local = required[: len(extent)] if required else default_local_size(extent)
         doubts.append("the program left the local size to the driver")
     uneven = any(size % each for size, each in zip(extent, local, strict=True))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crosscast.characterization.launchfiles.launchfile import write_launch
+from crosscast.characterization.launchfiles import write_launch
 from crosscast.characterization.run import Options, characterize_launch
 from crosscast.data.files import atomic_file, make_folder
 from crosscast.errors import CrosscastError

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
 
-from crosscast.characterization.launchfiles.launchfile import SIZE_NAMES, refuse_sizes
+from crosscast.characterization.launchfiles import SIZE_NAMES, refuse_sizes
 from crosscast.data.fields import Fields
 from crosscast.data.files import read_text
 from crosscast.errors import InputError

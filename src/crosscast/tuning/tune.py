@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crosscast.characterization.launchfiles.launchfile import launch_head, toml_lines
+from crosscast.characterization.launchfiles import launch_head, toml_lines
 from crosscast.data.files import cache_home, make_folder
 from crosscast.device import Device
 from crosscast.devices.catalogue import device_of

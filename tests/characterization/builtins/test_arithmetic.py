@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from crosscast.characterization.builtins import library
+from crosscast.characterization import builtins as library
 from crosscast.kernel import Local
 from support.exact import FLOATS, INTEGERS, MODES, interesting, limits, pairs, to_float, to_integer
 from support.examples import one_in

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from crosscast.characterization.builtins.library import llvm_ir
+from crosscast.characterization.builtins import llvm_ir
 from crosscast.errors import UnsupportedError
 from support.harness import DTYPES, run
 from support.refusals import refusals

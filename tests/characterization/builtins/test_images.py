@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from crosscast.characterization.builtins import library
+from crosscast.characterization import builtins as library
 from crosscast.characterization.value_types import pack_descriptor, sampler_bits
 from crosscast.errors import LaunchError, UnsupportedError
 from crosscast.kernel import Image, Sampler

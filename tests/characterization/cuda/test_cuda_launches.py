@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosscast.characterization import characterize, frontend
+from crosscast.characterization import characterize, frontend, launchfiles
 from crosscast.characterization.cuda import compiler
-from crosscast.characterization.frontend import kernel_names, parameters
-from crosscast.characterization.launchfiles import launchfile
+from crosscast.characterization.frontend import load, parameters
 from crosscast.errors import CrosscastError
 from crosscast.kernel import Kernel, Launch, Program
 from support.examples import one_in
@@ -44,7 +43,7 @@ def kernel(name: str, source: str = SOURCE) -> Kernel:
 
 
 def test_kernels_have_the_names_of_the_source() -> None:
-    assert kernel_names(kernel("").program) == ("plain", "twice(int*)", "twice(float*)", "reversed")
+    assert load(kernel("").program).kernel_names == ("plain", "twice(int*)", "twice(float*)", "reversed")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +68,7 @@ def test_a_name_without_arguments_is_that_of_the_kernel_that_is_no_template() ->
     __global__ void k(float *x) { x[0] = 2; }
     void host(int *x) { k<int><<<1, 1>>>(x); }"""
     program = kernel("k", source).program
-    assert kernel_names(program) == ("k", "k<int>")
+    assert load(program).kernel_names == ("k", "k<int>")
     assert [p.type_name for p in parameters(program, "k")] == ["float*"]
 
 
@@ -179,7 +178,7 @@ def test_a_launch_file_has_grid_block_and_shared(tmp_path: Path) -> None:
     (tmp_path / "k.cu").write_text(SOURCE)
     text = 'source = "k.cu"\nkernel = "reversed"\ngrid = [2, 3]\nblock = 32\nshared = 128\n'
     (tmp_path / "k.toml").write_text(f"{text}[[arg]]\nlength = 32\n[[launch]]\n[[launch]]\ngrid = 4\n")
-    first, second = launchfile.read(tmp_path / "k.toml")
+    first, second = launchfiles.read(tmp_path / "k.toml")
     assert (first.global_size, first.local_size, first.shared) == ((64, 3), (32, 1), 128)
     assert second.global_size == (128,)
 
@@ -207,7 +206,7 @@ def test_vectors_of_three_by_value_are_of_three(tmp_path: Path, type_: str) -> N
     (tmp_path / "k.cu").write_text(source)
     head = 'source = "k.cu"\nkernel = "k"\ngrid = 1\nblock = 1\n[[arg]]\nlength = 1\n'
     (tmp_path / "k.toml").write_text(f"{head}[[arg]]\n{type_}value = [1, 2, 3]\n[[arg]]\nvalue = true\n")
-    [launch] = launchfile.read(tmp_path / "k.toml")
+    [launch] = launchfiles.read(tmp_path / "k.toml")
     characterize(launch)
     assert np.asarray(launch.args[0]).tolist() == [321]
 

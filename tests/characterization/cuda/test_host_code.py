@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosscast.characterization import characterize, frontend
-from crosscast.characterization.cuda.compiler import preprocess
+from crosscast.characterization import characterize
 from crosscast.characterization.cuda.launches import HostLaunch, argument_texts, find_launches
-from crosscast.characterization.frontend import parameters
+from crosscast.characterization.frontend import load, parameters
 from crosscast.cli import main
 from crosscast.errors import CrosscastError
 from crosscast.kernel import Kernel, Launch, Program
@@ -124,7 +123,7 @@ def test_the_others_of_a_file_run(name: str, value: int) -> None:
     x = np.zeros(1, np.float32)
     characterize(Launch.on_grid(Kernel(PROGRAM, name), 1, 1, (x,)))
     assert x[0] == value
-    assert "put<float, 7>" in frontend.kernel_names(PROGRAM)
+    assert "put<float, 7>" in load(PROGRAM).kernel_names
 
 
 DIALECT = {
@@ -171,7 +170,7 @@ def test_a_refusal_names_the_included_file(tmp_path: Path) -> None:
 
 def test_a_source_in_latin_1_is_a_text(tmp_path: Path) -> None:
     (tmp_path / "k.cl").write_bytes("kernel void k() {} // \xe9".encode("latin-1"))
-    assert frontend.kernel_names(Program.from_file(tmp_path / "k.cl")) == ("k",)
+    assert load(Program.from_file(tmp_path / "k.cl")).kernel_names == ("k",)
 
 
 RUN, PREDICT = Command.of("characterize"), Command.of("predict time")
@@ -201,7 +200,7 @@ HOST = Program(SOURCE.encode(), "cuda")
 
 @pytest.fixture(scope="module")
 def launches() -> list[HostLaunch]:
-    return find_launches(preprocess(HOST))
+    return find_launches(HOST)
 
 
 def test_constants_tell_sizes_and_allocations_arguments(launches: list[HostLaunch]) -> None:

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from crosscast.arrays import AnyArray
-from crosscast.characterization import characterize, frontend
-from crosscast.characterization.launchfiles import launchfile
+from crosscast.characterization import characterize, frontend, launchfiles
 from crosscast.errors import CrosscastError, LaunchError
 from crosscast.kernel import Argument, Image, Kernel, Launch
 from crosscast.profile import Profile
@@ -193,15 +192,15 @@ def test_a_launch_file_has_variables(tmp_path: Path) -> None:
     text += '[[variable]]\nname = "n"\ntype = "int"\nvalue = 2\n'
     text += '[[variable]]\nname = "weights"\ntype = "float"\nvalues = [1, 2, 3, 4]\n'
     (tmp_path / "k.toml").write_text(text)
-    [launch] = launchfile.read(tmp_path / "k.toml")
-    launchfile.write_launch(launch, tmp_path / "again.toml")
-    [again] = launchfile.read(tmp_path / "again.toml")
+    [launch] = launchfiles.read(tmp_path / "k.toml")
+    launchfiles.write_launch(launch, tmp_path / "again.toml")
+    [again] = launchfiles.read(tmp_path / "again.toml")
     for read in (launch, again):
         assert read.variables["n"] == 2
         assert np.array_equal(np.asarray(read.variables["weights"]), [1, 2, 3, 4])
     (tmp_path / "k.toml").write_text(text.replace('type = "int"\n', ""))
     with pytest.raises(CrosscastError, match="type is missing, expected that of the variable's elements"):
-        launchfile.read(tmp_path / "k.toml")
+        launchfiles.read(tmp_path / "k.toml")
 
 
 # -- structures with pointers, by value

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import crosscast
-from crosscast.characterization.launchfiles import launchfile
-from crosscast.characterization.launchfiles.launchfile import self_contained, write_launch
+from crosscast.characterization import launchfiles
+from crosscast.characterization.launchfiles import self_contained, write_launch
 from crosscast.errors import InputError, UnsupportedError
 from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
 from support.examples import examples
@@ -40,14 +40,15 @@ def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Reader:
+def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
     """Reader of a launch file with a head, and the given rest."""
+    monkeypatch.setattr(launchfiles, "frontend_parameters", parameters)
 
     def read_text(rest: str) -> list[Launch]:
         (tmp_path / "k.cl").write_text("kernel void k() {}")
         path = tmp_path / "k.toml"
         path.write_text(f'source = "k.cl"\nkernel = "k"\n{rest}')
-        return launchfile.read(path, parameters=parameters)
+        return launchfiles.read(path)
 
     return read_text
 
@@ -180,6 +181,9 @@ def test_launches_share_their_buffers(read: Reader) -> None:
     assert [int(launch.args[2]) for launch in (first, second)] == [4, 5]  # type: ignore[arg-type]
     assert isinstance(second.args[2], np.int32)
     assert second.global_size == second.local_size == (8, 8)
+    # A local size of other dimensions does not apply.
+    (other,) = read("global = 64\nlocal = 4\n[[launch]]\nglobal = [8, 8]")
+    assert other.local_size == (8, 8)
 
 
 def test_a_launch_may_choose_and_reorder_arguments(read: Reader) -> None:
@@ -216,10 +220,10 @@ def test_a_file_of_another_type_is_refused(tmp_path: Path, read: Reader) -> None
 
 def test_files_that_are_no_launch_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
-    assert "cannot read the launch file" in refusal(launchfile.read, path)
+    assert "cannot read the launch file" in refusal(launchfiles.read, path)
     for content, message in ((b"", "is empty"), (b"\xff\0", "found binary"), (b"kernel = 3", "source is")):
         path.write_bytes(content)
-        assert message in refusal(launchfile.read, path)
+        assert message in refusal(launchfiles.read, path)
 
 
 NUMBERS = [f"{kind}{bits}" for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64)]

@@ -8,8 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from crosscast.characterization import frontend, ir
-from crosscast.characterization.builtins.declarations import SCALARS, parse
+from crosscast.characterization import ir
+from crosscast.characterization.builtins import SCALARS, parse
+from crosscast.characterization.frontend import load_kernel
 from crosscast.characterization.instrumentation import inline
 from crosscast.kernel import Launch, Local
 from support.interpreter import functions
@@ -84,9 +85,9 @@ def interpret(launch: Launch) -> Trace:
 class _Machine:
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
-        kernel = launch.kernel
-        module = frontend.load(kernel.program, kernel.name).module
-        flat = inline.flatten(module, frontend.find_kernel(kernel.program, kernel.name))
+        kernel = load_kernel(launch.kernel)
+        module = kernel.program.module
+        flat = inline.flatten(module, kernel.function)
         self.types = Types(module.types)
         self.memories: dict[int, bytearray | memoryview] = {}
         self.spaces: dict[int, str] = {}

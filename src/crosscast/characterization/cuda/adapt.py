@@ -8,14 +8,25 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
 from crosscast.characterization import ir
-from crosscast.characterization.cuda.kernels import CudaKernel, StructureMember
+from crosscast.characterization.cuda.kernels import CudaKernel, StructureMember, read_kernels
 from crosscast.characterization.instrumentation.inline import called_builtin, stack_slot
 from crosscast.errors import LaunchError
 
 _LINKAGE = re.compile(r"\b(hidden|local_unnamed_addr|unnamed_addr) ")
 
 
-def adapt_variables(module: ir.Module) -> None:
+def adapt_program(module: ir.Module, text: str) -> dict[str, CudaKernel]:
+    """Adapt a program's variables and kernels in place; return the kernels, from its text, by symbol."""
+    _adapt_variables(module)
+    kernels = {}
+    for kernel in read_kernels(text):
+        function = module.functions[kernel.symbol]
+        function.metadata.update(_split_structures(function, kernel, module.sizes).metadata)
+        kernels[kernel.symbol] = kernel
+    return kernels
+
+
+def _adapt_variables(module: ir.Module) -> None:
     """Adapt CUDA's variables to OpenCL C: constants are in constant memory."""
     for name, variable in list(module.globals.items()):
         if name.startswith("@__hip_cuid_"):
@@ -39,7 +50,7 @@ _OFFSET = re.compile(
 )
 
 
-def split_structures(
+def _split_structures(
     function: ir.Function, kernel: CudaKernel, sizes: dict[str, tuple[int, int]]
 ) -> CudaKernel:
     """Make members of structures with pointers parameters of their own, which point to global memory.

@@ -161,7 +161,7 @@ def _optimize(text: str, program: Program) -> bytes:
     """Optimize IR as for OpenCL C."""
     # A work-item of a GPU has no vector registers.
     scalar = ("-fno-vectorize", "-fno-slp-vectorize")
-    passes = [*_passes(program), *toolchain.inlining(program), toolchain.level(program)]
+    passes = [*_passes(program), *toolchain.inlining(program), program.level]
     arguments = ["-x", "ir", "-target", _TARGET, *scalar, *passes]
     return toolchain.clang([*arguments, "-emit-llvm", "-c"], text.encode("latin-1"), program.label)
 
@@ -184,7 +184,7 @@ def _options(program: Program) -> list[str]:
         *("-fno-caret-diagnostics", "-Xclang", "-fno-diagnostics-use-presumed-location"),
         *("-ffp-contract=on", "-fno-discard-value-names", "-fuse-cuid=none"),
         *("-Xclang", "-debug-info-kind=limited", "-Xclang", "-dwarf-version=5"),
-        *(*_program_options(program, of_preprocessor=False), toolchain.level(program)),
+        *(*_program_options(program, of_preprocessor=False), program.level),
         *("-Xclang", "-disable-llvm-passes", "-emit-llvm", "-S"),
     ]
 

@@ -11,10 +11,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from crosscast.characterization.cuda.compiler import preprocess
 from crosscast.characterization.cuda.declarations import Token
 from crosscast.characterization.cuda.source import CudaSource
 from crosscast.characterization.value_types import ValueType
-from crosscast.kernel import Parameter
+from crosscast.kernel import Parameter, Program
 
 Number = int | float
 _TYPES = {
@@ -174,9 +175,9 @@ class _Names:
         return "".join(parts)
 
 
-def find_launches(source: CudaSource) -> list[HostLaunch]:
-    """Return the launches of a source, in its order."""
-    common = _Names()
+def find_launches(program: Program) -> list[HostLaunch]:
+    """Return the launches in the host code of a CUDA or HIP program, in its order."""
+    source, common = preprocess(program), _Names()
     for declaration in source.declarations:
         if declaration.kind == "other":
             common.read(declaration.tokens)

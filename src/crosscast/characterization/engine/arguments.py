@@ -170,10 +170,10 @@ def three(sizes: Sequence[int], filler: int) -> tuple[int, int, int]:
     return first, second, third
 
 
-def group_counts(launch: Launch) -> list[int]:
+def group_counts(launch: Launch) -> tuple[int, int, int]:
     """Return the number of work-groups in each of three dimensions; the last one may be smaller."""
-    sizes = zip(three(launch.global_size, 1), three(launch.local_size, 1), strict=True)
-    return [-(-global_ // local) for global_, local in sizes]
+    sizes = zip(launch.global_size, launch.local_size, strict=True)
+    return three([-(-global_ // local) for global_, local in sizes], 1)
 
 
 def lay_out(

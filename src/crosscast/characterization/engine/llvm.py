@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from crosscast.characterization import ir, toolchain
-from crosscast.characterization.builtins import library
-from crosscast.characterization.engine import runtime_objects, workers
+from crosscast.characterization import builtins as library
+from crosscast.characterization import engine, ir, toolchain
+from crosscast.characterization.engine import workers
 from crosscast.characterization.engine.arguments import memory_file
 from crosscast.errors import InputError, UnsupportedError
 
@@ -208,7 +208,7 @@ def build_library(
         if uncounted:
             object_files.append(Path(folder) / "native.o")
             object_files[-1].write_bytes(uncounted)
-        toolchain.link_shared([*object_files, *runtime_objects.objects(undefined)], output)
+        toolchain.link_shared([*object_files, *engine.objects(undefined)], output)
         return output.read_bytes()
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from crosscast.characterization import builtins as library
 from crosscast.characterization import ir
-from crosscast.characterization.builtins import library
-from crosscast.characterization.builtins.declarations import SCALARS, parse
+from crosscast.characterization.builtins import SCALARS, parse
 from crosscast.errors import UnsupportedError
 
 _ALIGN = re.compile(r"\balign (\d+)")

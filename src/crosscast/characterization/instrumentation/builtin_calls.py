@@ -11,7 +11,7 @@ import re
 from collections.abc import Container
 
 from crosscast.characterization import ir
-from crosscast.characterization.builtins.declarations import parse
+from crosscast.characterization.builtins import parse
 from crosscast.characterization.instrumentation.accesses import async_element
 from crosscast.characterization.instrumentation.code import Code, InstrumentationOptions, Names
 from crosscast.characterization.instrumentation.inline import builtin_name, called_builtin

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from crosscast.characterization import ir
-from crosscast.characterization.builtins.declarations import parse
+from crosscast.characterization.builtins import parse
 from crosscast.errors import UnsupportedError
 
 _MANGLED = re.compile(r"_Z(\d{1,4})")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from crosscast.characterization import builtins as library
 from crosscast.characterization import ir
-from crosscast.characterization.builtins import library
 from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.accesses import PointerClasses, address_space
 from crosscast.characterization.instrumentation.inline import called_builtin

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.characterization import ir
-from crosscast.characterization.builtins.declarations import parse
+from crosscast.characterization.builtins import parse
 from crosscast.characterization.engine.layout import (
     CONSTANTS,
     MAX_ITEMS,

@@ -30,8 +30,6 @@ def within(where: str) -> Iterator[None]:
 
 
 Array = AnyArray
-Parameters = Callable[[Program, str], tuple[Parameter, ...]]
-"""Finds the parameters of a kernel of a program."""
 
 
 def frontend_parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:

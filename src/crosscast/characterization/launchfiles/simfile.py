@@ -21,7 +21,6 @@ import numpy as np
 from crosscast.arrays import AnyArray
 from crosscast.characterization.launchfiles.arguments import (
     Array,
-    Parameters,
     frontend_parameters,
 )
 from crosscast.characterization.value_types import SCALAR_DTYPES, ValueType, limits
@@ -124,7 +123,6 @@ class SimFile:
 
 def read(
     path: str | Path,
-    parameters: Parameters | None = None,
     *,
     options: Sequence[str] = (),
     standard: str = "1.2",
@@ -139,7 +137,7 @@ def read(
     except LaunchError as error:
         raise words.fail(str(error)) from error
     args, dumps, read_only = [], [], set()
-    for index, parameter in enumerate((parameters or frontend_parameters)(program, kernel)):
+    for index, parameter in enumerate(frontend_parameters(program, kernel)):
         words.reading = f"argument {index}: {parameter.name}"
         header = _read_header(words, parameter)
         dtype, value = _read_argument(words, header, parameter)

@@ -1,4 +1,4 @@
-"""Profiles in a SPIR-V module, as strings among its debug instructions, which consumers ignore.
+"""SPIR-V modules, and strings among their debug instructions, which consumers ignore.
 
 ``OpString`` exists since the first version, has no meaning unless another instruction refers to it, and
 precedes all names, annotations and types. Sections are those of the SPIR-V specification: physical layout
@@ -7,7 +7,6 @@ precedes all names, annotations and types. Sections are those of the SPIR-V spec
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
@@ -15,11 +14,9 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.characterization.embedding import NAME, Payload, damaged, decode, digest, encode
 from crosscast.characterization.toolchain import compile_spirv
 from crosscast.errors import InputError, UnsupportedError
 from crosscast.kernel import Program
-from crosscast.profile import Profile
 
 Words = npt.NDArray[np.uint32]
 
@@ -151,53 +148,22 @@ def _refuse(where: str, reason: str) -> NoReturn:
 
 
 _MOST_IDS = 0x3FFFFF
-_MOST_OCTETS = 65_535
+MOST_OCTETS = 65_535
 """Bound of ids, and bytes of a string, that every consumer accepts (specification, section 2.17)."""
 
-_LABEL = f"{NAME} "
 
-
-def holds(content: bytes, where: str) -> bool:
-    """Whether there are such strings, valid or not."""
-    return any(_payload_strings(read_module(content, where)))
-
-
-def embed(content: bytes, profiles: Sequence[Profile], where: str) -> bytes:
-    """Return the module with the profiles in strings, replacing earlier ones."""
-    bare, _ = take_out(content, where)
-    module = read_module(bare, where)
-    _check_kernels(module, profiles)
-    texts = _pieces(encode(Payload(tuple(profiles), digest(bare))))
-    bound = module.bound + len(texts)
-    if bound > _MOST_IDS:
-        raise InputError(
-            f"{where}: expected a bound of ids of at most {_MOST_IDS - len(texts)}, which leaves ids for the "
-            f"profiles, found {module.bound}"
-        )
-    header = module.words[:HEADER_WORDS].copy()
-    header[3] = bound
-    strings = [_string(module.bound + n, text) for n, text in enumerate(texts)]
-    start = module.debug_start
-    return module.to_bytes(header, module.words[HEADER_WORDS:start], *strings, module.words[start:])
-
-
-def take_out(content: bytes, where: str) -> tuple[bytes, Payload | None]:
-    """Return the original module, and the payload if there is one."""
+def labelled(content: bytes, label: str, where: str) -> tuple[bytes, list[str]]:
+    """Return the module without its strings that begin with a label, and those strings."""
     module = read_module(content, where)
-    strings = list(_payload_strings(module))
+    strings = [(i, text) for i, text in module.strings() if text.startswith(label)]
     if not strings:
-        return content, None
-    payload = decode(_joined([text for _, text in strings], where), where)
+        return content, []
     is_kept = np.ones(len(module.words), dtype=bool)
     for instruction, _ in strings:
         is_kept[instruction.start : instruction.end] = False
     words = module.words[is_kept]
     words[3] = _bound_without(module.bound, [int(module.words[i.start + 1]) for i, _ in strings])
-    return module.to_bytes(words), payload
-
-
-def _payload_strings(module: SpirvModule) -> Iterator[tuple[SpirvInstruction, str]]:
-    return ((i, text) for i, text in module.strings() if text.startswith(_LABEL))
+    return module.to_bytes(words), [text for _, text in strings]
 
 
 def _bound_without(bound: int, ids: Sequence[int]) -> int:
@@ -206,23 +172,19 @@ def _bound_without(bound: int, ids: Sequence[int]) -> int:
     return first if sorted(ids) == list(range(first, bound)) else bound
 
 
-def _pieces(text: str) -> list[str]:
-    """Split a text into numbered parts that fit into a string each."""
-    room = _MOST_OCTETS - len(f"{_LABEL}99999/99999: ")
-    count = math.ceil(len(text) / room)
-    return [f"{_LABEL}{n + 1}/{count}: {text[n * room : (n + 1) * room]}" for n in range(count)]
-
-
-def _joined(texts: Sequence[str], where: str) -> str:
-    parts = {}
-    for text in texts:
-        number, _, part = text.removeprefix(_LABEL).partition(": ")
-        parts[number] = part
-    numbers = [f"{n + 1}/{len(texts)}" for n in range(len(texts))]
-    if parts.keys() != set(numbers):
-        names = ", ".join(parts)[:80]
-        damaged(where, f"expected its parts {numbers[0]} to {numbers[-1]}, found {names!r}")
-    return "".join(parts[number] for number in numbers)
+def with_strings(module: SpirvModule, texts: Sequence[str]) -> bytes:
+    """Return a module with further debug strings."""
+    bound = module.bound + len(texts)
+    if bound > _MOST_IDS:
+        raise InputError(
+            f"{module.where}: expected a bound of ids of at most {_MOST_IDS - len(texts)}, which leaves ids "
+            f"for the profiles, found {module.bound}"
+        )
+    header = module.words[:HEADER_WORDS].copy()
+    header[3] = bound
+    strings = [_string(module.bound + n, text) for n, text in enumerate(texts)]
+    start = module.debug_start
+    return module.to_bytes(header, module.words[HEADER_WORDS:start], *strings, module.words[start:])
 
 
 def _string(identifier: int, text: str) -> Words:
@@ -231,15 +193,6 @@ def _string(identifier: int, text: str) -> Words:
     octets = text.encode().ljust(4 * (len(text) // 4 + 1), b"\0")
     words = np.frombuffer(octets, "<u4")
     return np.concatenate([[(len(words) + 2) << 16 | OP_STRING, identifier], words]).astype(np.uint32)
-
-
-def _check_kernels(module: SpirvModule, profiles: Sequence[Profile]) -> None:
-    for profile in profiles:
-        if profile.kernel not in module.kernels:
-            raise InputError(
-                f"{module.where}: expected a module with the kernel {profile.kernel!r}, "
-                f"found {', '.join(module.kernels) or 'no kernel'}"
-            )
 
 
 def compile_module(program: Program) -> bytes:
