@@ -186,6 +186,7 @@ static int is_expected(struct history *h, const u8 *row, u64 n) {
 }
 
 void cc_fold_row(struct history *h, const u8 *row, u64 n) {
+  if (h->known) return;
   cc_settle(h);
   if (is_expected(h, row, n)) return;
   if (!memcmp(row, row + 1, n - 1)) {
@@ -221,7 +222,7 @@ void cc_end_history(struct history *h) {
 
 void cc_fold_cell(struct history *h, const u8 *cell, u64 n) {
   cc_settle(h);
-  if (*cell < 2) h->past = run(h->table, h->past, *cell, n, 1);
+  if (*cell < 2 && !h->known) h->past = run(h->table, h->past, *cell, n, 1);
 }
 
 /* The outcomes of a branch while a segment ran once, which every work-item would have had. Each word
@@ -245,6 +246,7 @@ static void follow_lead(struct history *h, u64 times) {
 
 static void repeat_lead(struct history *h, u64 n) {
   cc_settle(h);
+  if (h->known) h->led = n = 0;
   if (h->led == 1) {
     fold_alike(h, h->lead[0] & 1, n * (h->lead[0] >> 1)), h->led = 0;
     return;
@@ -407,6 +409,10 @@ static int is_repeated(struct context *c, const struct piece *p) {
   struct repeats *r = &c->repeats;
   u64 bytes = bytes_of(p);
   if (r->differs) return 0;
+  if (r->times && c->job->alike) {
+    r->at = r->used;
+    return 1;
+  }
   if (r->times) {
     const struct piece *known = (struct piece *)(r->rows + r->at);
     if (r->at < r->used && !memcmp(known, p, sizeof *p) && !memcmp(known + 1, c->piece, bytes)) {

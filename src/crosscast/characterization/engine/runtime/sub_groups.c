@@ -548,7 +548,7 @@ static int is_repeated(struct context *c, struct sub_site *s, u64 place, const v
 /* The group has ended. */
 void cc_end_repeat(struct context *c, struct sub_site *s) {
   struct repeat *r = s->repeat;
-  if (!r || r->differs == GIVEN_UP) return;
+  if (!r || r->differs == GIVEN_UP || is_done_before(c, s)) return;
   if (!r->differs && r->times && r->at < r->used) settle(c, s), r->differs = DIFFERS, r->other++;
   if (!r->differs && r->used) r->alike += r->times > 0, r->times++;
   r->at = r->differs = 0;
@@ -568,6 +568,10 @@ static int is_of(struct context *c, const struct recorded *e, u32 segment) {
 void cc_sub_groups(struct context *c, u32 segment, u64 items, u32 final) {
   for (const struct recorded *e = recorded_of(c, segment); is_of(c, e, segment); e++) {
     struct sub_site *s = site_of(c, e->site);
+    if (is_done_before(c, s)) {
+      if (e->mode != ONCE) c->positions[e->place] = 0;
+      continue;
+    }
     if (e->mode == ONCE && !final && is_repeated(c, s, e->place, c->addresses + MAX_ITEMS * e->place, items)) continue;
     if (e->mode != ONCE || final) cc_stop_repeat(c, s);
     for (u64 first = 0; first < items; first += LANES) add_recorded(c, e, first, items - first < LANES ? items - first : LANES, ~(u64)0, 0, final);
@@ -585,7 +589,6 @@ void cc_sub_groups_of(struct context *c, u32 segment, u64 from, u64 set) {
   }
   c->sequence += c->job->several;
 }
-
 
 void cc_prepare_sub_groups(struct context *c, struct job *j) {
   if (!c->number) cc_prepare_shapes();

@@ -57,12 +57,12 @@ static void begin_group(struct context *c) {
   for (u64 i = 0; i < j->n_in_memory; i++) {
     struct history *h = &c->histories[in_memory[i]];
     cc_settle(h);
-    h->past = 1;
+    h->past = 1, h->known = h->repeated && *groups_done(c);
   }
 }
 
 static void run_piece(struct context *c, u64 g, u64 end, u64 guarded) {
-  u64 *done = status_of(c) + S_DONE + 8 * c->number;
+  u64 *done = groups_done(c);
   cc_record_launch(c, g, end);
   cc_place_group(c, g);
   for (; g < end; g++, cc_next_group(c)) {
@@ -184,7 +184,7 @@ static struct job *place_job(const int *files, void *library) {
   struct stat about;
   fstat(files[0], &about);
   struct job *j = map(0, about.st_size, MAP_PRIVATE, files[0]);
-  u64 *tables[] = {&j->regions, &j->variables, &j->buffers, &j->args, &j->in_memory, &j->weights,
+  u64 *tables[] = {&j->regions, &j->variables, &j->buffers, &j->args, &j->in_memory, &j->repeated, &j->weights,
                    &j->sites, &j->recorded, &j->segment_weights, &j->forms, &j->terms, &j->instructions,
                    &j->pieces};
   for (u64 i = 0; i < sizeof tables / sizeof *tables; i++) *tables[i] += (u64)j;
@@ -238,6 +238,7 @@ static void prepare(struct context *c, struct job *j, u64 t) {
   c->histories = cc_map(c, j->histories * sizeof(struct history));
   c->tables = cc_map(c, j->histories * TABLE * 8);
   for (u64 b = 0; b < j->histories; b++) c->histories[b].table = c->tables + TABLE * b, c->histories[b].past = 1;
+  for (u64 i = 0; i < j->n_repeated; i++) c->histories[((u64 *)j->repeated)[i]].repeated = 1;
   c->counts = cc_map(c, 8 * j->counters);
   c->piece = cc_map(c, 8 * MAX_ITEMS), c->total = cc_map(c, 8 * MAX_ITEMS);
   c->pieces_log = &c->pieces, c->totals_log = &c->totals;
