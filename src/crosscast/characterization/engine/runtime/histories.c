@@ -109,43 +109,6 @@ static u64 fold(u64 *table, u64 past, const u8 *row, u64 n, u64 times) {
   return past < FULL ? past : FULL | (s.bits & (FULL - 1));
 }
 
-enum { MEMOS = 64, SHORTEST_MEMO = 32, TRIALS = 256 };
-
-/* A row that came `times` times; all but the first are not yet in the table. */
-struct memo {
-  u64 hash, past, after, n, times;
-  u8 *row;
-  struct memo *next; /* that came after it, when it came last */
-};
-
-struct memos {
-  u64 tried, found; /* whether it is worth while to look for a row */
-  u64 longest;
-  struct memo *last;
-  struct memo at[MEMOS];
-};
-
-static struct memos *open_memos(struct history *h, u64 longest) {
-  struct memos *made = h->memos = cc_map(cc_self, sizeof *made + MEMOS * longest);
-  made->longest = longest;
-  for (u64 i = 0; i < MEMOS; i++) made->at[i].row = (u8 *)(made + 1) + i * longest;
-  return made;
-}
-
-static void forget(struct history *h, struct memo *m) {
-  if (m->times > 1) fold(h->table, m->past, m->row, m->n, m->times - 1);
-  m->times = 0;
-}
-
-static u64 hash_of(u64 past, const u8 *row, u64 n) {
-  u64 hash[4] = {past, n}, words[4];
-  for (u64 i = 0; i + 32 <= n; i += 32) {
-    memcpy(words, row + i, 32);
-    for (u64 k = 0; k < 4; k++) hash[k] = (hash[k] ^ words[k]) * 0x9E3779B97F4A7C15u, hash[k] ^= hash[k] >> 29;
-  }
-  return hash[0] ^ hash[1] * 3 ^ hash[2] * 5 ^ hash[3] * 7;
-}
-
 static void forget_alike(struct history *h, u64 bit) {
   if (h->alike_times[bit] > 1) run(h->table, h->alike_past[bit], bit, h->alike_n[bit], h->alike_times[bit] - 1);
   h->alike_times[bit] = 0;
@@ -163,61 +126,16 @@ static void fold_alike(struct history *h, u64 bit, u64 n) {
   h->alike_after[bit] = h->past = run(h->table, h->past, bit, n, 1);
 }
 
-static int is_memo(const struct memo *m, u64 past, const u8 *row, u64 n) {
-  return m->times && m->past == past && m->n == n && !memcmp(m->row, row, n);
-}
-
-static void come_last(struct memos *known, struct memo *m) {
-  if (known->last) known->last->next = m;
-  known->last = m;
-}
-
-static void follow(struct history *h, struct memo *m) {
-  m->times++, h->past = m->after, h->memos->found++;
-  come_last(h->memos, m);
-}
-
-/* Whether a row is the one that came last time after the same one. */
-static int is_expected(struct history *h, const u8 *row, u64 n) {
-  struct memo *m = h->memos && h->memos->last ? h->memos->last->next : 0;
-  if (!m || !is_memo(m, h->past, row, n)) return 0;
-  h->memos->tried++, follow(h, m);
-  return 1;
-}
-
 void cc_fold_row(struct history *h, const u8 *row, u64 n) {
   if (h->known) return;
   cc_settle(h);
-  if (is_expected(h, row, n)) return;
-  if (!memcmp(row, row + 1, n - 1)) {
-    fold_alike(h, *row, n);
-    return;
-  }
-  struct memos *known = h->memos;
-  int seldom = known && known->tried > TRIALS && known->found < known->tried / 4;
-  if (n < SHORTEST_MEMO || seldom || (known && n > known->longest)) {
-    h->past = fold(h->table, h->past, row, n, 1);
-    return;
-  }
-  if (!known) known = open_memos(h, n);
-  u64 hash = hash_of(h->past, row, n);
-  struct memo *m = &known->at[hash % MEMOS];
-  known->tried++;
-  if (m->hash == hash && is_memo(m, h->past, row, n)) {
-    follow(h, m);
-    return;
-  }
-  forget(h, m);
-  m->hash = hash, m->past = h->past, m->n = n, m->times = 1;
-  memcpy(m->row, row, n);
-  m->after = h->past = fold(h->table, h->past, row, n, 1);
-  come_last(known, m);
+  if (!memcmp(row, row + 1, n - 1)) fold_alike(h, *row, n);
+  else h->past = fold(h->table, h->past, row, n, 1);
 }
 
 void cc_end_history(struct history *h) {
   cc_settle(h);
   forget_alike(h, 0), forget_alike(h, 1);
-  for (u64 i = 0; h->memos && i < MEMOS; i++) forget(h, &h->memos->at[i]);
 }
 
 void cc_fold_cell(struct history *h, const u8 *cell, u64 n) {
