@@ -186,7 +186,12 @@ def _refuse_variable(variable: ir.GlobalVariable) -> None:
 
 
 def build_library(
-    kernel: str, library_symbols: Iterable[str], native: str = "", *, quick: bool = False, alone: bool = False
+    kernel: str,
+    library_symbols: Iterable[str],
+    native: str = "",
+    *,
+    quick: bool = False,
+    alone: bool = False,
 ) -> bytes:
     """Compile an instrumented kernel to a shared library, with the uninstrumented kernel.
 
