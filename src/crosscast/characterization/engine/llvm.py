@@ -195,7 +195,7 @@ def build_library(
 ) -> bytes:
     """Compile an instrumented kernel to a shared library, with the uninstrumented kernel.
 
-    Both are host IR, which calls functions of the library of builtins. `quick` and `alone` are those of `build`.
+    Both are host IR, which calls functions of the library of builtins; the options are those of `build`.
     """
     toolchain.host_machine()
     symbols, exported = frozenset(library_symbols), {"cc_group"}

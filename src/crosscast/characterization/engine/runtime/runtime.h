@@ -241,7 +241,6 @@ u64 cc_now(void); /* ns */
 void cc_prepare_to_run(struct context *, struct job *);
 void cc_place_group(struct context *, u64 number);
 void cc_next_group(struct context *);
-void cc_size_group(struct context *);
 void cc_use_signal_stack(struct context *);
 
 /* histories.c */

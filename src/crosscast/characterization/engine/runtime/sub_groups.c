@@ -284,6 +284,7 @@ static void keep_plain(struct context *c, struct sub_site *s, u32 block, const u
 struct rising {
   u32 keys[LANES], step, n;
   u64 times[LANES], shift, totals[OF_ROW], pairs[PAIRS];
+  u64 moved, walks, aligned; /* of the work-items' walks */
 };
 
 /* Of the places `key + k * step` for k from `from` to before `to`, how many are `least` or more in a line of so many. */
@@ -379,7 +380,13 @@ static int add_rising(struct context *c, struct sub_site *s, const struct reader
   for (u32 i = 1; i < n; i++)
     if (r.keys[i] < r.keys[i - 1]) return 0;
   if (!last) last = c->rising = cc_map(c, sizeof *last);
-  if (!is_moved(&r, last)) count_rising(&r), count_rising_pairs(&r), *last = r;
+  if (!is_moved(&r, last)) {
+    struct sub_site walked = {0};
+    cc_add_walks(&walked, readers, n, 1);
+    count_rising(&r), count_rising_pairs(&r);
+    r.moved = walked.moved, r.walks = walked.walks, r.aligned = walked.aligned, *last = r;
+  }
+  s->moved += last->moved, s->walks += last->walks, s->aligned += last->aligned;
   for (u32 i = 0; i < OF_ROW; i++) s->totals[i] += last->totals[i];
   for (u32 i = 0; i < PAIRS; i++) s->pairs[i] += last->pairs[i];
   /* Of rows without single accesses each work-item is a touch: how many lines are sampled depends on that. */
@@ -393,9 +400,11 @@ static void add_streams(struct context *c, struct sub_site *s, struct reader *r,
     r[i].left = length_of(&r[i], runs);
     least = r[i].left < least ? r[i].left : least, most = r[i].left > most ? r[i].left : most;
   }
+  int together = !(s->flags & SITE_DYNAMIC) && (final || (least == most && !is_waiting(s, block)));
+  if (together && runs && most && add_rising(c, s, r, n, most)) return;
   if (is_touched(c, s)) cc_add_walks(s, r, n, runs);
-  if (!(s->flags & SITE_DYNAMIC) && (final || (least == most && !is_waiting(s, block)))) {
-    if (most && !(runs && add_rising(c, s, r, n, most))) add_eights(c, s, r, n, runs, part_of_loop(most));
+  if (together) {
+    if (most) add_eights(c, s, r, n, runs, part_of_loop(most));
     return;
   }
   for (u64 k = 0; k < most; k++, c->time += part_of_loop(most)) {

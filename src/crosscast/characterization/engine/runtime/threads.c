@@ -28,16 +28,7 @@ static u64 read_clock(clockid_t clock) {
 
 u64 cc_now(void) { return read_clock(CLOCK_MONOTONIC); }
 
-/* Work-groups, which a thread takes in turn, from the first to the last. */
-void cc_place_group(struct context *c, u64 g) {
-  for (int d = 0; d < 3; d++) c->group[d] = g % c->job->groups[d], g /= c->job->groups[d];
-}
-
-void cc_next_group(struct context *c) {
-  for (int d = 0; d < 3 && ++c->group[d] == c->job->groups[d]; d++) c->group[d] = 0;
-}
-
-void cc_size_group(struct context *c) {
+static void size_group(struct context *c) {
   struct job *j = c->job;
   c->items = 1;
   for (int d = 0; d < 3; d++) {
@@ -48,9 +39,24 @@ void cc_size_group(struct context *c) {
   }
 }
 
+/* Work-groups, which a thread takes in turn, from the first to the last. */
+void cc_place_group(struct context *c, u64 g) {
+  for (int d = 0; d < 3; d++) c->group[d] = g % c->job->groups[d], g /= c->job->groups[d];
+  size_group(c);
+}
+
+/* Groups of a row are alike, but for the last one, which may be smaller. */
+void cc_next_group(struct context *c) {
+  if (c->group[0] + 2 < c->job->groups[0]) {
+    c->group[0]++, c->base[0] += c->job->local[0];
+    return;
+  }
+  for (int d = 0; d < 3 && ++c->group[d] == c->job->groups[d]; d++) c->group[d] = 0;
+  size_group(c);
+}
+
 static void begin_group(struct context *c) {
   struct job *j = c->job;
-  cc_size_group(c);
   if (j->several) memset(c->total, 0, 8 * c->items);
   if (j->published) memset(c->order, 0, 16 * c->items);
   const u64 *in_memory = (u64 *)j->in_memory;
