@@ -186,7 +186,7 @@ class Recording:
 
     def _site(self, number: int, site: AccessSite) -> AccessSite:
         """Return a site for the runtime, which leaves out later work-groups only at the ends of segments."""
-        return site._replace(flags=site.flags & ~_REPEATED) if number in self.apart else site
+        return site if self.is_repeated(number) else site._replace(flags=site.flags & ~_REPEATED)
 
     def texel_site(
         self, instruction: ir.Instruction, parameters: Sequence[ir.FunctionParameter]
@@ -260,6 +260,10 @@ class Recording:
     def is_narrow(self, site: int) -> bool:
         """Whether offsets of 32 bits in local memory stand for the addresses of a site."""
         return self.sites[site].flags & (_LOCAL | _DYNAMIC) == _LOCAL
+
+    def is_repeated(self, site: int) -> bool:
+        """Whether all work-groups do the same at a site, of which the first one's records are enough."""
+        return bool(self.sites[site].flags & _REPEATED) and site not in self.apart
 
     def position(self, code: Code, stream: int) -> str:
         """Load the position of a stream's next word."""
