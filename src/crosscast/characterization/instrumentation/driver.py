@@ -340,6 +340,7 @@ def _layout(emission: Emission, blocks: Sequence[BlockCosts]) -> ResultLayout:
     accessed = plan.classes.by_memory()
     cuts = [segment.after for segment in plan.segments]
     same = sum(block.instructions * block.executions.get(0, 0) for block in blocks)
+    ways = ("lead", "cell", "row", "run")
     return ResultLayout(
         parameters=[
             ParameterLayout(
@@ -375,17 +376,12 @@ def _layout(emission: Emission, blocks: Sequence[BlockCosts]) -> ResultLayout:
         order_counter=emission.order_counter,
         conditional_writes=emission.conditional_writes,
         histories=plan.histories,
-        histories_in_memory=_recorded(plan, "lead", "cell", "row", "run"),
-        histories_repeated=sorted(plan.repeated_branches - {*_recorded(plan, "run", "each")}),
+        histories_in_memory=sorted({n for segment in plan.segments for n in segment.recorded(*ways)}),
+        histories_repeated=sorted(plan.histories_repeated),
         groups_alike=plan.groups_alike,
         instructions_per_item=same if plan.same_length else None,
         sub_groups=emission.recording.layout(blocks),
     )
-
-
-def _recorded(plan: Plan, *ways: str) -> list[int]:
-    """Return the branches that are recorded by some methods in any segment."""
-    return sorted({branch for segment in plan.segments for branch in segment.recorded(*ways)})
 
 
 def _regions(emission: Emission) -> dict[str, MemoryRegion]:

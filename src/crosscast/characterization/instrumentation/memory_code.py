@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable
 
 from crosscast.characterization import ir
-from crosscast.characterization.engine.layout import Recorded, slot
+from crosscast.characterization.engine.layout import slot
 from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.accesses import (
     MemoryAccess,
@@ -116,32 +116,20 @@ class MemoryCode:
         self._slots[mode, index] = slot_name
         code.store("i64", value, slot_name)
 
-    def epilogue(self, code: Code) -> None:
-        """Store a work-item's records at the end of the segment."""
+    def epilogue(self, code: Code, first: Code) -> None:
+        """Store a work-item's records at the end of the segment; `first` runs in the first group only."""
         recording = self._emission.recording
-        repeated, others = [], []
         for each in recording.of_segment(self._segment.number):
             # A site of several segments may be recorded another way in one of them.
             is_repeated = each.mode == ONCE and recording.is_repeated(each.site)
-            (repeated if is_repeated and each.site not in self._plan.copied else others).append(each)
-        self._keep(others, code)
-        if repeated:
-            record, go_on = (self._emission.names.unique(stem) for stem in ("record", "recorded"))
-            first = code.value("icmp ne i64 %cc.first, 0")
-            code.do(f"br i1 {first}, label {record}, label {go_on}", f"{record[1:]}:")
-            self._keep(repeated, code)
-            code.do(f"br label {go_on}", f"{go_on[1:]}:")
-
-    def _keep(self, records: Iterable[Recorded], code: Code) -> None:
-        recording = self._emission.recording
-        for each in records:
+            to = first if is_repeated and each.site not in self._plan.copied else code
             if slot_name := self._slots.get((each.mode, each.number)):
-                value = code.load("i64", slot_name)
+                value = to.load("i64", slot_name)
                 if each.mode != ONCE:
-                    recording.set_position(code, each.number, value)
+                    recording.set_position(to, each.number, value)
             else:
-                value = recording.position(code, each.number)
-            recording.keep(code, each, value)
+                value = recording.position(to, each.number)
+            recording.keep(to, each, value)
 
     def _count(
         self, access: MemoryAccess, cls: PointerClass, address: str, instruction: ir.Instruction, code: Code

@@ -260,6 +260,12 @@ class Plan:
         """LLVM type in which a segment counts."""
         return "i32" if self.counts_fit_32_bits else "i64"
 
+    @functools.cached_property
+    def histories_repeated(self) -> frozenset[int]:
+        """The histories that are the same in all work-groups, and folded at the ends of segments."""
+        others = {branch for segment in self.segments for branch in segment.recorded("run", "each")}
+        return self.repeated_branches - others
+
     @property
     def same_length(self) -> bool:
         """Whether all work-items are known to run the same number of instructions."""

@@ -153,7 +153,7 @@ struct context {
   void *columns;            /* by work-item, how often it went along the counted edges */
   u64 texels;               /* the stream of the image function that is called */
   u64 *runs;                /* of each segment, in this work-group */
-  u64 first;                /* whether this group is the first one, which records what all do alike */
+  u64 first;                /* whether this group records what all do alike: the first one, or all if it is too much to keep */
   struct strided *strided;  /* accesses at equal distances, by access */
   /* from here on the runtime's own */
   struct job *job;

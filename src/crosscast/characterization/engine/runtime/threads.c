@@ -57,7 +57,7 @@ void cc_next_group(struct context *c) {
 
 static void begin_group(struct context *c) {
   struct job *j = c->job;
-  c->first = !*groups_done(c);
+  c->first = !*groups_done(c) || (j->alike && c->repeats.differs);
   if (j->several) memset(c->total, 0, 8 * c->items);
   if (j->published) memset(c->order, 0, 16 * c->items);
   const u64 *in_memory = (u64 *)j->in_memory;
