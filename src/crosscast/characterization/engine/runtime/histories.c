@@ -40,6 +40,10 @@ void cc_settle(struct history *h) {
 
 void cc_leave_loop(struct history *h, u64 n, u64 stay) {
   cc_settle(h);
+  if (n >= 16 && h->past == shifted(saturated(stay) << 1 | !stay)) { /* and so it is afterwards */
+    h->longs[stay]++, h->more[stay] += n - 16, h->last = n, h->stay = stay, h->steady = 1;
+    return;
+  }
   u64 past = run(h->table, h->past, stay, n, 1), outcomes = past << 1 | !stay;
   h->table[outcomes]++;
   past = shifted(outcomes);
@@ -109,6 +113,14 @@ static u64 fold(u64 *table, u64 past, const u8 *row, u64 n, u64 times) {
   return past < FULL ? past : FULL | (s.bits & (FULL - 1));
 }
 
+static void forget_long(struct history *h, u64 stay) {
+  u64 times = h->longs[stay], past = saturated(stay);
+  if (!times) return;
+  run(h->table, shifted(past << 1 | !stay), stay, 16, times);
+  h->table[past << 1 | stay] += h->more[stay], h->table[past << 1 | !stay] += times;
+  h->longs[stay] = h->more[stay] = 0;
+}
+
 static void forget_alike(struct history *h, u64 bit) {
   if (h->alike_times[bit] > 1) run(h->table, h->alike_past[bit], bit, h->alike_n[bit], h->alike_times[bit] - 1);
   h->alike_times[bit] = 0;
@@ -135,7 +147,7 @@ void cc_fold_row(struct history *h, const u8 *row, u64 n) {
 
 void cc_end_history(struct history *h) {
   cc_settle(h);
-  forget_alike(h, 0), forget_alike(h, 1);
+  for (u64 bit = 0; bit < 2; bit++) forget_alike(h, bit), forget_long(h, bit);
 }
 
 void cc_fold_cell(struct history *h, const u8 *cell, u64 n) {

@@ -61,6 +61,7 @@ struct history {
   u64 stay;             /* outcome while the loop goes on */
   u64 *lead, led, room; /* outcomes of a segment that ran once for all work-items, in runs */
   u64 repeated, known;  /* all work-groups have the same outcomes; they are those of the first, which has run */
+  u64 longs[2], more[2]; /* by `stay`: runs of 16 and more that follow each other, and what they have above 16; not yet in the table */
   u64 alike_times[2], alike_past[2], alike_n[2], alike_after[2]; /* rows of one outcome, by it: all but the first are not yet in the table */
 };
 
