@@ -445,6 +445,37 @@ def test_a_group_that_leaves_more_addresses_than_there_is_room_for_is_counted_ex
         assert counts["accesses_write"] == sub_groups
 
 
+_MANY_PHASES = """kernel void k(global int *out, int n) {
+  local int t[256];
+  int l = get_local_id(0), sum = 0;
+  t[l] = l;
+  for (int i = 0; i < n; i++) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if ((l + i) % 3 == 0) t[(l * 7 + i) % 256] += i;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sum += t[l];
+  }
+  out[get_global_id(0)] = sum;
+}"""
+
+
+# Of 200 turns the pieces of a group are more than are kept to compare groups by.
+@pytest.mark.parametrize("turns", [5, 200])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_groups_that_do_the_same_count_as_many_times_one(turns: int, threads: int) -> None:
+    one, many = (
+        launch(_MANY_PHASES, 256 * n, 256, zeros(256 * n), np.int32(turns), threads=threads) for n in (1, 6)
+    )
+    for name in ("itb", "ipt"):
+        for of in ("min", "max", "median"):
+            assert many.metrics[f"{of}_{name}"] == one.metrics[f"{of}_{name}"]
+    assert many.metrics["yokota_branch_entropy"] == pytest.approx(one.metrics["yokota_branch_entropy"])
+    for name in ("local_wavefronts_32_banks", "sub_group_instructions_without_phi"):
+        for width in ("32", "64"):
+            found, each = (profile.launch["sub_groups"][width][name] for profile in (many, one))
+            assert found == 6 * each > 0
+
+
 def test_blocks_of_work_items_that_do_not_fit_count_as_those_that_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "_MOST_STREAM_BYTES", 1 << 25)
     table, ends = np.ones(1000, np.int32), np.full(256, 20_000, np.int32)

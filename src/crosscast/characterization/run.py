@@ -90,10 +90,13 @@ _long_kernels: set[Kernel] = set()
 
 
 @functools.lru_cache(maxsize=64)
-def _build(loaded: LoadedKernel, options: InstrumentationOptions, *, host_time: bool, quick: bool) -> Built:
+def _build(
+    loaded: LoadedKernel, options: InstrumentationOptions, *, host_time: bool, quick: bool, alone: bool
+) -> Built:
     written = _write(loaded, options, host_time)
     start = time.perf_counter()
-    library = build_library(written.text, written.library_symbols, written.native, quick=quick)
+    symbols = written.library_symbols
+    library = build_library(written.text, symbols, written.native, quick=quick, alone=alone)
     build_s = written.instrument_s + time.perf_counter() - start
     return replace(written, text="", native="", library=library, instrument_s=build_s)
 
@@ -310,9 +313,11 @@ class _Runner:
         self.is_quick = (
             (is_small or options.trial) and launch.kernel not in _long_kernels and not options.host_time
         )
+        self.threads = _threads(launch, options, written)
+        # An atomic takes several times as long as a plain access; where work-items wait it must stay one.
+        self.is_alone = self.threads == 1 and written.plan.waiting is None
         self._build(instrumentation)
         self.memory = self._laid_out()
-        self.threads = _threads(launch, options, self.built)
         self.rate = 0.0  # Work-groups a second, of a run that was given up
 
     def _laid_out(self) -> Memory:
@@ -397,8 +402,8 @@ class _Runner:
 
     def _build(self, instrumentation: InstrumentationOptions) -> None:
         self.instrumentation = instrumentation
-        host_time = self.options.host_time
-        self.built = _build(self.loaded, instrumentation, host_time=host_time, quick=self.is_quick)
+        host_time, quick, alone = self.options.host_time, self.is_quick, self.is_alone
+        self.built = _build(self.loaded, instrumentation, host_time=host_time, quick=quick, alone=alone)
 
     def _counts(self, result: RunResult) -> Counts:
         try:

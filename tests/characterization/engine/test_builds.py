@@ -201,9 +201,9 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     builds: list[bool] = []
     build = llvm.build_library
 
-    def noted(*given_: Any, quick: bool) -> bytes:
+    def noted(*given_: Any, quick: bool, alone: bool) -> bytes:
         builds.append(quick)
-        return build(*given_, quick=quick)
+        return build(*given_, quick=quick, alone=alone)
 
     monkeypatch.setattr(run, "build_library", noted)
     monkeypatch.setattr(run, "_long_kernels", set())

@@ -208,6 +208,8 @@ class Run:
             "data_low": memory.low,
             "data_high": memory.high,
             **table("in_memory", layout.histories_in_memory),
+            **table("repeated", layout.histories_repeated),
+            "alike": layout.groups_alike,
             "weights": add_words(layout.access_weights()),
             "dims": len(launch.global_size),
             "private_bytes": layout.private_bytes,

@@ -287,6 +287,8 @@ class ResultLayout:
     conditional_writes: Mapping[int, str]  # Address space by counter of a compare-exchange's successes
     histories: int  # Number of histories, and those kept in memory
     histories_in_memory: Sequence[int]
+    histories_repeated: Sequence[int]  # Those that are the same in all work-groups
+    groups_alike: bool  # All work-groups take the same way
     instructions_per_item: int | None  # If it is known to be the same for all work-items
     sub_groups: SubGroupLayout
 

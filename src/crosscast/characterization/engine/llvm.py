@@ -39,18 +39,24 @@ def parse(content: bytes, *, is_text: bool) -> ir.Parsed:
 
 
 def build(
-    kernel: str, library: str, exported: Sequence[str], native: str = "", *, quick: bool = False
+    kernel: str,
+    library: str,
+    exported: Sequence[str],
+    native: str = "",
+    *,
+    quick: bool = False,
+    alone: bool = False,
 ) -> tuple[bytes, list[str], bytes]:
     """Compile host IR, linked with the library functions that it calls; only `exported` names stay visible.
 
     Returns the object file, the names of undefined functions, and the object file of `native`, the
     uninstrumented kernel: empty if there is none or LLVM refuses it. A `quick` build takes half as long, and
-    its code up to twice as long; both compute the same values.
+    its code up to twice as long; both compute the same values. `alone`: one thread runs the kernel.
     """
     contents = [kernel.encode(), library.encode(), native.encode()]
     quickest = 0 if kernel.count("\n") > _LONG_LINES else 1
     level, code_level = (quickest, 0) if quick else (3, 3)
-    facts = {"exported": list(exported), "level": level, "code_level": code_level}
+    facts = {"exported": list(exported), "level": level, "code_level": code_level, "alone": alone}
     try:
         content, undefined, uncounted = _do("build", facts, contents, results=3)
     except _CrashedError:  # mostly in an optimization
@@ -180,11 +186,16 @@ def _refuse_variable(variable: ir.GlobalVariable) -> None:
 
 
 def build_library(
-    kernel: str, library_symbols: Iterable[str], native: str = "", *, quick: bool = False
+    kernel: str,
+    library_symbols: Iterable[str],
+    native: str = "",
+    *,
+    quick: bool = False,
+    alone: bool = False,
 ) -> bytes:
     """Compile an instrumented kernel to a shared library, with the uninstrumented kernel.
 
-    Both are host IR, which calls functions of the library of builtins. `quick` is that of `build`.
+    Both are host IR, which calls functions of the library of builtins; the options are those of `build`.
     """
     toolchain.host_machine()
     symbols, exported = frozenset(library_symbols), {"cc_group"}
@@ -195,7 +206,9 @@ def build_library(
     builtins = _without_module_lines(host_ir(library.llvm_ir(sorted(symbols)))) if symbols else ""
     workers.prestart("kernel")  # after the compiler, to limit memory
     try:
-        content, undefined, uncounted = build(kernel, builtins, sorted(exported), native, quick=quick)
+        content, undefined, uncounted = build(
+            kernel, builtins, sorted(exported), native, quick=quick, alone=alone
+        )
     except LLVMRefusedError as error:
         raise UnsupportedError(
             f"the program's IR uses something that cannot be rewritten for this machine ({error})"

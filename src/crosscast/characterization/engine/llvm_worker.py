@@ -50,6 +50,7 @@ class LlvmJob(TypedDict, total=False):
     exported: list[str]  # For `build`: names that stay visible
     level: int  # Optimization level, from 0 to 3
     code_level: int  # Optimization level of the backend, from 0 to 3
+    alone: bool  # One thread runs the kernel: atomics are plain accesses
     kernel: str  # For `amd`: its name
     processor: str  # For `amd`: such as gfx1030
 
@@ -142,7 +143,7 @@ def _fork_native(job: LlvmJob, native: bytes, library: bytes, file: int) -> int:
         code = 1
         try:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            content, _ = _compile({**job, "exported": ["cc_native"]}, native, library)
+            content, _ = _compile({**job, "exported": ["cc_native"], "alone": False}, native, library)
             _file(file).write_bytes(content)
             code = 0
         finally:
@@ -164,6 +165,10 @@ def _compile(job: LlvmJob, kernel: bytes, library: bytes) -> tuple[bytes, bytes]
         parsed.link_in(linked)
     parsed.verify()
     _set_linkage(parsed, exported, others="internal")
+    if job["alone"]:
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_lower_atomic_pass()
+        passes.run(parsed, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
     if not large:
         _optimize(parsed, machine, job["level"] if kernel.count(b"\n") <= _WHOLE_OPTIMIZATION else 1)
     undefined = [f.name for f in parsed.functions if f.is_declaration]

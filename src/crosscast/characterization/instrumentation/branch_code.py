@@ -195,14 +195,12 @@ class BranchCode:
             self._editor.at_end(label, code.texts)
         return on_edges
 
-    def epilogue(self) -> list[str]:
+    def epilogue(self, code: Code) -> None:
         """Store the outcomes in rows and cells."""
-        code = Code(self._names)
         for branch, slot, for_all in self._outcomes:
             row = code.at("%cc.outcomes", ROW_BYTES * branch)
             address = code.at(row, 0 if for_all else "%cc.wi")
             code.store("i8", code.load("i8", slot), address, self._scopes.attach(f"row{branch}"))
-        return code.texts
 
     def _append(self, code: Code, history: int, condition: str) -> None:
         """Append one outcome to a history, and count its new last outcomes."""

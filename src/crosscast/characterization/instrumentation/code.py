@@ -176,6 +176,13 @@ class Code:
         """Add instructions."""
         self.texts += texts
 
+    def do_if(self, condition: str, inner: Code) -> None:
+        """Add instructions that run if a condition, given as an instruction, is met."""
+        if inner.texts:
+            then, end = (self._names.unique(stem) for stem in ("then", "end"))
+            self.do(f"br i1 {self.value(condition)}, label {then}, label {end}", f"{then[1:]}:", *inner.texts)
+            self.do(f"br label {end}", f"{end[1:]}:")
+
     def value(self, text: str) -> str:
         """Add an instruction, and return the name of its result."""
         name = self._names.unique("e")

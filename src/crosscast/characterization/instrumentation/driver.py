@@ -377,6 +377,8 @@ def _layout(emission: Emission, blocks: Sequence[BlockCosts]) -> ResultLayout:
         conditional_writes=emission.conditional_writes,
         histories=plan.histories,
         histories_in_memory=sorted({n for segment in plan.segments for n in segment.recorded(*ways)}),
+        histories_repeated=sorted(plan.histories_repeated),
+        groups_alike=plan.groups_alike,
         instructions_per_item=same if plan.same_length else None,
         sub_groups=emission.recording.layout(blocks),
     )

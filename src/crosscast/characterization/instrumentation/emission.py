@@ -26,6 +26,8 @@ class Emission:
         self.lowering = Lowering(self.names, plan.options, plan.used, self.fault_lines)
         words = plan.options.stream_words
         self.recording = Recording(self.scopes, plan.columns, plan.alike, words, [*plan.sites])
+        if plan.per_warp:
+            self.recording.apart.update(range(len(plan.sites)))
         self.counted: set[PointerClass] = set()  # Classes with accesses that are not strided
         self.counters = plan.counters  # Number of allocated counters
         self.conditional_writes: dict[int, str] = {}  # Address space by counter

@@ -296,6 +296,14 @@ def find_shared(
     return _find_uniform(blocks, flow, parameters, _LAUNCH_CALLS, loads, of_turns=True)
 
 
+def find_repeated(blocks: Mapping[str, ir.Block], flow: Graph, parameters: Collection[str]) -> Uniformity:
+    """Find the values that are the same in all work-groups of one size, for each place in the group.
+
+    The blocks are those that a work-item may run less often than one at its place in another group.
+    """
+    return _find_uniform(blocks, flow, parameters, _LAUNCH_CALLS | {"get_local_id"}, (), of_turns=False)
+
+
 def _find_uniform(
     blocks: Mapping[str, ir.Block],
     flow: Graph,

@@ -116,17 +116,20 @@ class MemoryCode:
         self._slots[mode, index] = slot_name
         code.store("i64", value, slot_name)
 
-    def epilogue(self, code: Code) -> None:
-        """Store a work-item's records at the end of the segment."""
+    def epilogue(self, code: Code, first: Code) -> None:
+        """Store a work-item's records at the end of the segment; `first` runs in the first group only."""
         recording = self._emission.recording
         for each in recording.of_segment(self._segment.number):
+            # A site of several segments may be recorded another way in one of them.
+            is_repeated = each.mode == ONCE and recording.is_repeated(each.site)
+            to = first if is_repeated and each.site not in self._plan.copied else code
             if slot_name := self._slots.get((each.mode, each.number)):
-                value = code.load("i64", slot_name)
+                value = to.load("i64", slot_name)
                 if each.mode != ONCE:
-                    recording.set_position(code, each.number, value)
+                    recording.set_position(to, each.number, value)
             else:
-                value = recording.position(code, each.number)
-            recording.keep(code, each, value)
+                value = recording.position(to, each.number)
+            recording.keep(to, each, value)
 
     def _count(
         self, access: MemoryAccess, cls: PointerClass, address: str, instruction: ir.Instruction, code: Code

@@ -238,6 +238,8 @@ class Plan:
     copied: frozenset[int]  # Sites in several segments
     # For published conventions: number of the history of each source line that several branches share
     line_branches: Mapping[int, int]
+    repeated_branches: frozenset[int]  # They have the same outcomes in all work-groups
+    groups_alike: bool  # All branches do
     histories: int
     names: int  # Number of names given
     facts: KernelFacts
@@ -257,6 +259,12 @@ class Plan:
     def count_type(self) -> str:
         """LLVM type in which a segment counts."""
         return "i32" if self.counts_fit_32_bits else "i64"
+
+    @functools.cached_property
+    def histories_repeated(self) -> frozenset[int]:
+        """The histories that are the same in all work-groups, and folded at the ends of segments."""
+        others = {branch for segment in self.segments for branch in segment.recorded("run", "each")}
+        return self.repeated_branches - others
 
     @property
     def same_length(self) -> bool:
@@ -305,7 +313,11 @@ def make_plan(module: ir.Module, function: ir.Function, options: Instrumentation
         instruction.accesses = [a for a in accesses if address_space(a.pointer_type)]
     same = [[arguments[position] for position in group] for group in options.same]
     classes = PointerClasses(function, variables.values(), same)
-    sites = number_sites(function, classes)
+    repeated, groups_alike, repeated_branches = None, False, frozenset[int]()
+    if options.uniform:
+        repeated = graph.find_repeated(function.blocks, function.flow, [p.name for p in function.parameters])
+        groups_alike, repeated_branches = _repeated_branches(function, repeated)
+    sites = number_sites(function, classes, repeated)
     for instruction in function.instructions():
         instruction.kind = kind_of(instruction, classes, sizes)
     mark_indexing(function)
@@ -363,6 +375,8 @@ def make_plan(module: ir.Module, function: ir.Function, options: Instrumentation
         alike=alike,
         copied=frozenset(site for site, n in copies.items() if n > 1),
         line_branches=line_branches,
+        repeated_branches=frozenset() if cuts.warp_order or options.published else repeated_branches,
+        groups_alike=groups_alike and not cuts.warp_order,
         histories=len(module.branches) + len(line_branches),
         names=names.given,
         facts=KernelFacts(
@@ -407,6 +421,15 @@ def _plan_executions(cuts: Segments) -> tuple[dict[int, int], dict[int, int]]:
         for counter in segment.counters:
             chosen[counter] = len(chosen)
     return columns, alike
+
+
+def _repeated_branches(function: ir.Function, repeated: graph.Uniformity) -> tuple[bool, frozenset[int]]:
+    """Return whether all work-groups go the same way, and the branches with the same outcomes in all."""
+    ends = [block for block in function.blocks.values() if block.terminator.uses()]
+    others = {end.terminator.branch for end in ends if not repeated.decides_for_all(end)}
+    return not others, frozenset(
+        n for end in ends if (n := end.terminator.branch) is not None and n not in others
+    )
 
 
 def _shared_lines(module: ir.Module, segments: Sequence[Segment]) -> dict[int, int]:

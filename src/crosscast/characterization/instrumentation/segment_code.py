@@ -108,13 +108,20 @@ def write_segment(segment: Segment, emission: Emission) -> SegmentCode:
         editor.on_edge(edge, texts)
     next_slot, barrier_slot = editor.slot("next", "i32"), editor.slot("barrier", plan.count_type)
     _leave(segment, emission, next_slot, barrier_slot)
-    end = Code(emission.names)
-    memory.epilogue(end)
+    end, first = Code(emission.names), Code(emission.names)
+    is_repeated = plan.groups_alike and plan.has_several_segments and not segment.once
+    repeated = first if is_repeated else end
+    memory.epilogue(end, first)
+    if not is_repeated:
+        end.do_if("icmp ne i64 %cc.first, 0", first)
     following = end.load("i32", next_slot)
     if counts:
-        total = _add_counts(segment, counters, costs, emission, end)
-        _keep_total(segment, total, barrier_slot, emission, end)
-    end.do(*branches.epilogue())
+        total = _add_counts(segment, counters, costs, emission, end, repeated)
+        _keep_total(segment, total, barrier_slot, emission, repeated)
+    rows = segment.recorded("cell", "row")
+    branches.epilogue(repeated if plan.histories_repeated.issuperset(rows) else end)
+    if is_repeated:
+        end.do_if("icmp ne i64 %cc.first, 0", first)
     if order:
         order.epilogue(end, following)
     end.do(f"ret i32 {following}")
@@ -182,9 +189,17 @@ def _body(segment: Segment) -> list[str]:
 
 
 def _add_counts(
-    segment: Segment, counters: list[str], costs: dict[str, BlockCosts], emission: Emission, code: Code
+    segment: Segment,
+    counters: list[str],
+    costs: dict[str, BlockCosts],
+    emission: Emission,
+    code: Code,
+    repeated: Code,
 ) -> str:
-    """Add the counters to the group's, and return the number of executed instructions."""
+    """Add the counters to the group's, and return the number of executed instructions.
+
+    `repeated`: for counts of work-items.
+    """
     plan = emission.plan
     type_, times = plan.count_type, "1"
     if plan.per_warp:
@@ -194,7 +209,8 @@ def _add_counts(
     values, several = [], plan.has_several_segments or plan.per_warp
     for number, counter in zip(segment.counters, counters, strict=True):
         values.append(code.load(type_, counter))
-        emission.recording.count(code, number, values[-1], type_, several=several)
+        to = repeated if number in plan.columns else code
+        emission.recording.count(to, number, values[-1], type_, several=several)
         scaled = code.value(f"mul {type_} {values[-1]}, {times}")
         code.add_to(type_, code.at("%cc.acc", number, type_), scaled)
     weights: Counter[int] = Counter()  # instructions for each counted edge; at -1, for entering

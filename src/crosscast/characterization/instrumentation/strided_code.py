@@ -245,7 +245,9 @@ class StridedCode:
             f"{SLICE_TYPE} {{ ptr @{name}, {', '.join(f'i64 {word}' for word in words)}, ptr @{name}.sites, "
             f"i64 {segment.order[strided.label]} }}"
         )
-        numbers = ", ".join(f"i64 {i.accesses[0].site}" for i in strided.instructions)
+        accessed = [i.accesses[0].site for i in strided.instructions]
+        emission.recording.apart.update(accessed)
+        numbers = ", ".join(f"i64 {site}" for site in accessed)
         return [
             f"@{name}.sites = internal constant [{len(strided.instructions)} x i64] [{numbers}]",
             f"define internal void @{name}({SLICE_PARAMETERS}) nounwind {{",

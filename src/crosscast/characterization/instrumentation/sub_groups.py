@@ -36,8 +36,8 @@ from crosscast.characterization.instrumentation.accesses import (
 from crosscast.characterization.instrumentation.code import Code, Names, Scopes
 from crosscast.characterization.instrumentation.inline import builtin_name
 
-_WRITES, _LOCAL, _ATOMIC, _DYNAMIC = (
-    CONSTANTS[f"SITE_{name}"] for name in ("WRITES", "LOCAL", "ATOMIC", "DYNAMIC")
+_WRITES, _LOCAL, _ATOMIC, _DYNAMIC, _REPEATED = (
+    CONSTANTS[f"SITE_{name}"] for name in ("WRITES", "LOCAL", "ATOMIC", "DYNAMIC", "REPEATED")
 )
 ONCE, STREAM, RUNS = (CONSTANTS[name] for name in ("ONCE", "STREAM", "RUNS"))
 """Modes of recording a site's addresses: at most one per work-item, any number of them, or runs of them at
@@ -47,19 +47,28 @@ _SECTOR = 32
 _GLOBAL = 1  # Address space
 
 
-def number_sites(function: ir.Function, classes: PointerClasses) -> list[AccessSite]:
-    """Assign a site to each access of a kernel; return all sites by number."""
+def number_sites(
+    function: ir.Function, classes: PointerClasses, repeated: graph.Uniformity | None
+) -> list[AccessSite]:
+    """Assign a site to each access of a kernel; return all sites by number.
+
+    `repeated`: what all work-groups repeat, if that is known.
+    """
     sites: list[AccessSite] = []
     shared = _shared_reads(function, classes)
     restricted = {each.name for each in function.parameters if each.is_restricted}
     positions = {parameter.name: position for position, parameter in enumerate(function.parameters)}
 
-    def numbered(access: MemoryAccess, is_shared: bool) -> MemoryAccess:
+    def numbered(access: MemoryAccess, is_shared: bool, is_repeated: bool) -> MemoryAccess:
         cls, number = classes.of(access.pointer, access.pointer_type), len(sites)
         if cls.memory == "private":
             return replace(access, site=-1)
         atomic = access.kind in ("read-write", "compare-exchange")
-        flags = _WRITES * (access.kind != "read") + _ATOMIC * atomic + _LOCAL * (cls.memory == "local")
+        flags = _WRITES * (access.kind != "read") + _ATOMIC * atomic
+        if cls.memory == "local":
+            flags |= _LOCAL | _REPEATED * (
+                is_repeated and repeated is not None and access.pointer in repeated.values
+            )
         alignment = min(max(access.alignment, 1), _SECTOR)
         members = classes.members(access.pointer)
         buffer = positions.get(min(members), -1) if len(members) == 1 and cls.memory == "buffer" else -1
@@ -75,9 +84,12 @@ def number_sites(function: ir.Function, classes: PointerClasses) -> list[AccessS
             sites.append(site)
         return replace(access, site=number)
 
-    for instruction in function.instructions():
-        is_shared = instruction.result in shared
-        instruction.accesses = [numbered(access, is_shared) for access in instruction.accesses]
+    for label, block in function.blocks.items():
+        for i in block.instructions:
+            is_repeated = (
+                repeated is not None and label not in repeated.parted and i.opcode in ("load", "store")
+            )
+            i.accesses = [numbered(access, i.result in shared, is_repeated) for access in i.accesses]
     return sites
 
 
@@ -127,6 +139,8 @@ class Recording:
     stream_words: int
     sites: list[AccessSite]
     recorded: list[Recorded] = field(default_factory=list)
+    # Sites whose addresses do not, or not all, come from the ends of segments that run for all work-items
+    apart: set[int] = field(default_factory=set)
     streams: int = 0  # Number of those recorded as streams, and once
     once: int = 0
     appends_runs: bool = False
@@ -158,7 +172,7 @@ class Recording:
         forms = [Form(terms, weight.tolist()) for terms, weight in sums.items()]
         forms.insert(0, Form(tuple(sorted(total.items())), none.tolist()))
         return SubGroupLayout(
-            sites=self.sites,
+            sites=[self._site(number, site) for number, site in enumerate(self.sites)],
             recorded=self.recorded,
             once=self.once,
             streams=self.streams,
@@ -169,6 +183,10 @@ class Recording:
             weights=[weight.tolist() for weight in weights],
             totals=totals,
         )
+
+    def _site(self, number: int, site: AccessSite) -> AccessSite:
+        """Return a site for the runtime, which leaves out later work-groups only at the ends of segments."""
+        return site if self.is_repeated(number) else site._replace(flags=site.flags & ~_REPEATED)
 
     def texel_site(
         self, instruction: ir.Instruction, parameters: Sequence[ir.FunctionParameter]
@@ -242,6 +260,10 @@ class Recording:
     def is_narrow(self, site: int) -> bool:
         """Whether offsets of 32 bits in local memory stand for the addresses of a site."""
         return self.sites[site].flags & (_LOCAL | _DYNAMIC) == _LOCAL
+
+    def is_repeated(self, site: int) -> bool:
+        """Whether all work-groups do the same at a site, of which the first one's records are enough."""
+        return bool(self.sites[site].flags & _REPEATED) and site not in self.apart
 
     def position(self, code: Code, stream: int) -> str:
         """Load the position of a stream's next word."""

@@ -51,6 +51,7 @@ static int64_t find_largest(const struct context *c, const struct form *f, u64 f
 /* Whether the columns are those of the group before, as they mostly are where few work-items go another way. */
 static int is_repeated(struct context *c) {
   u64 bytes = c->items * (c->job->narrow ? 4 : 8), pitch = MAX_ITEMS * (c->job->narrow ? 4 : 8), same = c->repeated == c->items;
+  if (same && c->job->alike) return 1;
   if (!c->before) c->before = cc_map(c, pitch * c->job->n_columns);
   for (u64 k = 0; k < c->job->n_columns; k++) {
     u8 *now = (u8 *)c->columns + pitch * k, *then = (u8 *)c->before + pitch * k;

@@ -40,6 +40,10 @@ void cc_settle(struct history *h) {
 
 void cc_leave_loop(struct history *h, u64 n, u64 stay) {
   cc_settle(h);
+  if (n >= 16 && h->past == shifted(saturated(stay) << 1 | !stay)) { /* and so it is afterwards */
+    h->longs[stay]++, h->more[stay] += n - 16, h->last = n, h->stay = stay, h->steady = 1;
+    return;
+  }
   u64 past = run(h->table, h->past, stay, n, 1), outcomes = past << 1 | !stay;
   h->table[outcomes]++;
   past = shifted(outcomes);
@@ -109,41 +113,12 @@ static u64 fold(u64 *table, u64 past, const u8 *row, u64 n, u64 times) {
   return past < FULL ? past : FULL | (s.bits & (FULL - 1));
 }
 
-enum { MEMOS = 64, SHORTEST_MEMO = 32, TRIALS = 256 };
-
-/* A row that came `times` times; all but the first are not yet in the table. */
-struct memo {
-  u64 hash, past, after, n, times;
-  u8 *row;
-  struct memo *next; /* that came after it, when it came last */
-};
-
-struct memos {
-  u64 tried, found; /* whether it is worth while to look for a row */
-  u64 longest;
-  struct memo *last;
-  struct memo at[MEMOS];
-};
-
-static struct memos *open_memos(struct history *h, u64 longest) {
-  struct memos *made = h->memos = cc_map(cc_self, sizeof *made + MEMOS * longest);
-  made->longest = longest;
-  for (u64 i = 0; i < MEMOS; i++) made->at[i].row = (u8 *)(made + 1) + i * longest;
-  return made;
-}
-
-static void forget(struct history *h, struct memo *m) {
-  if (m->times > 1) fold(h->table, m->past, m->row, m->n, m->times - 1);
-  m->times = 0;
-}
-
-static u64 hash_of(u64 past, const u8 *row, u64 n) {
-  u64 hash[4] = {past, n}, words[4];
-  for (u64 i = 0; i + 32 <= n; i += 32) {
-    memcpy(words, row + i, 32);
-    for (u64 k = 0; k < 4; k++) hash[k] = (hash[k] ^ words[k]) * 0x9E3779B97F4A7C15u, hash[k] ^= hash[k] >> 29;
-  }
-  return hash[0] ^ hash[1] * 3 ^ hash[2] * 5 ^ hash[3] * 7;
+static void forget_long(struct history *h, u64 stay) {
+  u64 times = h->longs[stay], past = saturated(stay);
+  if (!times) return;
+  run(h->table, shifted(past << 1 | !stay), stay, 16, times);
+  h->table[past << 1 | stay] += h->more[stay], h->table[past << 1 | !stay] += times;
+  h->longs[stay] = h->more[stay] = 0;
 }
 
 static void forget_alike(struct history *h, u64 bit) {
@@ -163,65 +138,21 @@ static void fold_alike(struct history *h, u64 bit, u64 n) {
   h->alike_after[bit] = h->past = run(h->table, h->past, bit, n, 1);
 }
 
-static int is_memo(const struct memo *m, u64 past, const u8 *row, u64 n) {
-  return m->times && m->past == past && m->n == n && !memcmp(m->row, row, n);
-}
-
-static void come_last(struct memos *known, struct memo *m) {
-  if (known->last) known->last->next = m;
-  known->last = m;
-}
-
-static void follow(struct history *h, struct memo *m) {
-  m->times++, h->past = m->after, h->memos->found++;
-  come_last(h->memos, m);
-}
-
-/* Whether a row is the one that came last time after the same one. */
-static int is_expected(struct history *h, const u8 *row, u64 n) {
-  struct memo *m = h->memos && h->memos->last ? h->memos->last->next : 0;
-  if (!m || !is_memo(m, h->past, row, n)) return 0;
-  h->memos->tried++, follow(h, m);
-  return 1;
-}
-
 void cc_fold_row(struct history *h, const u8 *row, u64 n) {
+  if (h->known) return;
   cc_settle(h);
-  if (is_expected(h, row, n)) return;
-  if (!memcmp(row, row + 1, n - 1)) {
-    fold_alike(h, *row, n);
-    return;
-  }
-  struct memos *known = h->memos;
-  int seldom = known && known->tried > TRIALS && known->found < known->tried / 4;
-  if (n < SHORTEST_MEMO || seldom || (known && n > known->longest)) {
-    h->past = fold(h->table, h->past, row, n, 1);
-    return;
-  }
-  if (!known) known = open_memos(h, n);
-  u64 hash = hash_of(h->past, row, n);
-  struct memo *m = &known->at[hash % MEMOS];
-  known->tried++;
-  if (m->hash == hash && is_memo(m, h->past, row, n)) {
-    follow(h, m);
-    return;
-  }
-  forget(h, m);
-  m->hash = hash, m->past = h->past, m->n = n, m->times = 1;
-  memcpy(m->row, row, n);
-  m->after = h->past = fold(h->table, h->past, row, n, 1);
-  come_last(known, m);
+  if (!memcmp(row, row + 1, n - 1)) fold_alike(h, *row, n);
+  else h->past = fold(h->table, h->past, row, n, 1);
 }
 
 void cc_end_history(struct history *h) {
   cc_settle(h);
-  forget_alike(h, 0), forget_alike(h, 1);
-  for (u64 i = 0; h->memos && i < MEMOS; i++) forget(h, &h->memos->at[i]);
+  for (u64 bit = 0; bit < 2; bit++) forget_alike(h, bit), forget_long(h, bit);
 }
 
 void cc_fold_cell(struct history *h, const u8 *cell, u64 n) {
   cc_settle(h);
-  if (*cell < 2) h->past = run(h->table, h->past, *cell, n, 1);
+  if (*cell < 2 && !h->known) h->past = run(h->table, h->past, *cell, n, 1);
 }
 
 /* The outcomes of a branch while a segment ran once, which every work-item would have had. Each word
@@ -245,6 +176,7 @@ static void follow_lead(struct history *h, u64 times) {
 
 static void repeat_lead(struct history *h, u64 n) {
   cc_settle(h);
+  if (h->known) h->led = n = 0;
   if (h->led == 1) {
     fold_alike(h, h->lead[0] & 1, n * (h->lead[0] >> 1)), h->led = 0;
     return;
@@ -407,6 +339,10 @@ static int is_repeated(struct context *c, const struct piece *p) {
   struct repeats *r = &c->repeats;
   u64 bytes = bytes_of(p);
   if (r->differs) return 0;
+  if (r->times && c->job->alike) {
+    r->at = r->used;
+    return 1;
+  }
   if (r->times) {
     const struct piece *known = (struct piece *)(r->rows + r->at);
     if (r->at < r->used && !memcmp(known, p, sizeof *p) && !memcmp(known + 1, c->piece, bytes)) {

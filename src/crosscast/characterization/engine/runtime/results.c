@@ -63,10 +63,10 @@ enum { AT_ONCE = PAGE / 8 };
 static int add_tables(struct context *c, struct job *j, struct pages *p, u64 number, u64 page, u64 *sums) {
   int any = 0;
   for (u64 t = 0; t < j->threads; t++) {
-    const u64 *table = c[t].tables + TABLE * number + page;
+    const u64 *table = c[t].tables + TABLE * number + page, times = c[t].histories[number].repeated ? *groups_done(&c[t]) : 1;
     if (!cc_touched(p, t, (u64)table) && !cc_touched(p, t, (u64)table + PAGE - 1)) continue;
     if (!any++) memset(sums, 0, PAGE);
-    for (u64 i = 0; i < AT_ONCE; i++) sums[i] += table[i];
+    for (u64 i = 0; i < AT_ONCE; i++) sums[i] += times * table[i];
   }
   return any;
 }

@@ -60,7 +60,8 @@ struct history {
   u64 *table;
   u64 stay;             /* outcome while the loop goes on */
   u64 *lead, led, room; /* outcomes of a segment that ran once for all work-items, in runs */
-  struct memos *memos;  /* rows that came before: kernels repeat them in each work-group */
+  u64 repeated, known;  /* all work-groups have the same outcomes; they are those of the first, which has run */
+  u64 longs[2], more[2]; /* by `stay`: runs of 16 and more that follow each other, and what they have above 16; not yet in the table */
   u64 alike_times[2], alike_past[2], alike_n[2], alike_after[2]; /* rows of one outcome, by it: all but the first are not yet in the table */
 };
 
@@ -153,6 +154,7 @@ struct context {
   void *columns;            /* by work-item, how often it went along the counted edges */
   u64 texels;               /* the stream of the image function that is called */
   u64 *runs;                /* of each segment, in this work-group */
+  u64 first;                /* whether this group records what all do alike: the first one, or all if it is too much to keep */
   struct strided *strided;  /* accesses at equal distances, by access */
   /* from here on the runtime's own */
   struct job *job;
@@ -188,12 +190,13 @@ struct job {
   u64 status_file, result_file, print_file, data_low, data_high;
   u64 dims, global[3], local[3], offset[3], groups[3];
   u64 args, args_address, args_bytes, local_bytes, private_bytes, live_bytes;
-  u64 histories, strided, counters, in_memory, n_in_memory, weights, several, published;
+  u64 histories, strided, counters, in_memory, n_in_memory, repeated, n_repeated, weights, several, published;
   u64 sites, n_sites, recorded, n_recorded, n_once, n_streams, stream_words; /* accesses by sub-groups */
   u64 segments, segment_weights, n_columns, narrow, forms, n_forms, terms, at_group_end, instructions; /* executions by sub-groups */
   u64 native_ns, native_once; /* longest run without counting; its content cannot be put back */
   u64 pieces, n_pieces; /* work-groups from one number to before another, where not all of them run */
   u64 keeps_buffers; /* whether the parent's buffers stay as they are */
+  u64 alike; /* all work-groups go the same way */
   u64 most_instructions; /* of all work-items, if that is known; or 0 */
   /* from here on the runtime's own */
   u64 status, variables_low, variables_high;
@@ -201,7 +204,7 @@ struct job {
 };
 
 /* Static accesses, by their numbers: four words each. */
-enum { SITE_WRITES = 1, SITE_LOCAL = 2, SITE_ATOMIC = 4, SITE_DYNAMIC = 8 };
+enum { SITE_WRITES = 1, SITE_LOCAL = 2, SITE_ATOMIC = 4, SITE_DYNAMIC = 8, SITE_REPEATED = 16 /* alike in all groups */ };
 /* How a segment leaves what its work-items access at a site: an address, a stream of them, or a stream of runs. */
 enum { ONCE, STREAM, RUNS };
 struct recorded {
@@ -240,7 +243,6 @@ u64 cc_now(void); /* ns */
 void cc_prepare_to_run(struct context *, struct job *);
 void cc_place_group(struct context *, u64 number);
 void cc_next_group(struct context *);
-void cc_size_group(struct context *);
 void cc_use_signal_stack(struct context *);
 
 /* histories.c */
@@ -373,6 +375,8 @@ u64 cc_reduce(struct context *, struct job *, struct levels *, struct pages *);
 #pragma GCC visibility pop
 
 static inline u64 *status_of(struct context *c) { return (u64 *)c->job->status; }
+
+static inline u64 *groups_done(struct context *c) { return status_of(c) + S_DONE + 8 * c->number; }
 
 static inline u64 take_share(struct job *j) { return __atomic_fetch_add(&j->next_share, 1, __ATOMIC_RELAXED); }
 

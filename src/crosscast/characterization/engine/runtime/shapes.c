@@ -327,6 +327,7 @@ void cc_finish_sub_groups(struct context *c) {
     flush_batch(s);
     for (u32 k = 0; s->shapes && k < SHAPES; k++) flush_shape(s, &s->shapes[k]);
     if (s->plane.shape) flush_shape(s, s->plane.shape);
+    for (u32 k = 0; k < OF_ROW && s->flags & SITE_REPEATED; k++) s->totals[k] *= *groups_done(c);
   }
 }
 

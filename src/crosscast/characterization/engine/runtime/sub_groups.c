@@ -284,6 +284,7 @@ static void keep_plain(struct context *c, struct sub_site *s, u32 block, const u
 struct rising {
   u32 keys[LANES], step, n;
   u64 times[LANES], shift, totals[OF_ROW], pairs[PAIRS];
+  u64 moved, walks, aligned; /* of the work-items' walks */
 };
 
 /* Of the places `key + k * step` for k from `from` to before `to`, how many are `least` or more in a line of so many. */
@@ -379,7 +380,13 @@ static int add_rising(struct context *c, struct sub_site *s, const struct reader
   for (u32 i = 1; i < n; i++)
     if (r.keys[i] < r.keys[i - 1]) return 0;
   if (!last) last = c->rising = cc_map(c, sizeof *last);
-  if (!is_moved(&r, last)) count_rising(&r), count_rising_pairs(&r), *last = r;
+  if (!is_moved(&r, last)) {
+    struct sub_site walked = {0};
+    cc_add_walks(&walked, readers, n, 1);
+    count_rising(&r), count_rising_pairs(&r);
+    r.moved = walked.moved, r.walks = walked.walks, r.aligned = walked.aligned, *last = r;
+  }
+  s->moved += last->moved, s->walks += last->walks, s->aligned += last->aligned;
   for (u32 i = 0; i < OF_ROW; i++) s->totals[i] += last->totals[i];
   for (u32 i = 0; i < PAIRS; i++) s->pairs[i] += last->pairs[i];
   /* Of rows without single accesses each work-item is a touch: how many lines are sampled depends on that. */
@@ -393,9 +400,11 @@ static void add_streams(struct context *c, struct sub_site *s, struct reader *r,
     r[i].left = length_of(&r[i], runs);
     least = r[i].left < least ? r[i].left : least, most = r[i].left > most ? r[i].left : most;
   }
+  int together = !(s->flags & SITE_DYNAMIC) && (final || (least == most && !is_waiting(s, block)));
+  if (together && runs && most && add_rising(c, s, r, n, most)) return;
   if (is_touched(c, s)) cc_add_walks(s, r, n, runs);
-  if (!(s->flags & SITE_DYNAMIC) && (final || (least == most && !is_waiting(s, block)))) {
-    if (most && !(runs && add_rising(c, s, r, n, most))) add_eights(c, s, r, n, runs, part_of_loop(most));
+  if (together) {
+    if (most) add_eights(c, s, r, n, runs, part_of_loop(most));
     return;
   }
   for (u64 k = 0; k < most; k++, c->time += part_of_loop(most)) {
@@ -548,7 +557,7 @@ static int is_repeated(struct context *c, struct sub_site *s, u64 place, const v
 /* The group has ended. */
 void cc_end_repeat(struct context *c, struct sub_site *s) {
   struct repeat *r = s->repeat;
-  if (!r || r->differs == GIVEN_UP) return;
+  if (!r || r->differs == GIVEN_UP || is_done_before(c, s)) return;
   if (!r->differs && r->times && r->at < r->used) settle(c, s), r->differs = DIFFERS, r->other++;
   if (!r->differs && r->used) r->alike += r->times > 0, r->times++;
   r->at = r->differs = 0;
@@ -568,6 +577,10 @@ static int is_of(struct context *c, const struct recorded *e, u32 segment) {
 void cc_sub_groups(struct context *c, u32 segment, u64 items, u32 final) {
   for (const struct recorded *e = recorded_of(c, segment); is_of(c, e, segment); e++) {
     struct sub_site *s = site_of(c, e->site);
+    if (is_done_before(c, s)) {
+      if (e->mode != ONCE) c->positions[e->place] = 0;
+      continue;
+    }
     if (e->mode == ONCE && !final && is_repeated(c, s, e->place, c->addresses + MAX_ITEMS * e->place, items)) continue;
     if (e->mode != ONCE || final) cc_stop_repeat(c, s);
     for (u64 first = 0; first < items; first += LANES) add_recorded(c, e, first, items - first < LANES ? items - first : LANES, ~(u64)0, 0, final);
@@ -585,7 +598,6 @@ void cc_sub_groups_of(struct context *c, u32 segment, u64 from, u64 set) {
   }
   c->sequence += c->job->several;
 }
-
 
 void cc_prepare_sub_groups(struct context *c, struct job *j) {
   if (!c->number) cc_prepare_shapes();

@@ -78,7 +78,6 @@ struct sub_site {
   u64 kept, lost;      /* blocks of streams that had room, and that had not */
 };
 
-
 /* What one work-item accessed, in order: addresses, or runs of them at equal distances. */
 struct reader {
   const u64 *words;
@@ -99,6 +98,9 @@ static inline u64 sum_of(row8 x) {
 static inline struct sub_site *site_of(struct context *c, u64 number) { return (struct sub_site *)c->sub_sites + number; }
 
 static inline int is_waiting(const struct sub_site *s, u32 block) { return s->waiting && s->waiting[block].used; }
+
+/* Whether the first group of this thread has told what all groups do at a site. */
+static inline int is_done_before(struct context *c, const struct sub_site *s) { return s->flags & SITE_REPEATED && *groups_done(c); }
 
 static inline u64 number_of(struct job *j, u64 x, u64 y, u64 z) { return x + j->groups[0] * (y + j->groups[1] * z); }
 

@@ -28,16 +28,7 @@ static u64 read_clock(clockid_t clock) {
 
 u64 cc_now(void) { return read_clock(CLOCK_MONOTONIC); }
 
-/* Work-groups, which a thread takes in turn, from the first to the last. */
-void cc_place_group(struct context *c, u64 g) {
-  for (int d = 0; d < 3; d++) c->group[d] = g % c->job->groups[d], g /= c->job->groups[d];
-}
-
-void cc_next_group(struct context *c) {
-  for (int d = 0; d < 3 && ++c->group[d] == c->job->groups[d]; d++) c->group[d] = 0;
-}
-
-void cc_size_group(struct context *c) {
+static void size_group(struct context *c) {
   struct job *j = c->job;
   c->items = 1;
   for (int d = 0; d < 3; d++) {
@@ -48,21 +39,37 @@ void cc_size_group(struct context *c) {
   }
 }
 
+/* Work-groups, which a thread takes in turn, from the first to the last. */
+void cc_place_group(struct context *c, u64 g) {
+  for (int d = 0; d < 3; d++) c->group[d] = g % c->job->groups[d], g /= c->job->groups[d];
+  size_group(c);
+}
+
+/* Groups of a row are alike, but for the last one, which may be smaller. */
+void cc_next_group(struct context *c) {
+  if (c->group[0] + 2 < c->job->groups[0]) {
+    c->group[0]++, c->base[0] += c->job->local[0];
+    return;
+  }
+  for (int d = 0; d < 3 && ++c->group[d] == c->job->groups[d]; d++) c->group[d] = 0;
+  size_group(c);
+}
+
 static void begin_group(struct context *c) {
   struct job *j = c->job;
-  cc_size_group(c);
+  c->first = !*groups_done(c) || (j->alike && c->repeats.differs);
   if (j->several) memset(c->total, 0, 8 * c->items);
   if (j->published) memset(c->order, 0, 16 * c->items);
   const u64 *in_memory = (u64 *)j->in_memory;
   for (u64 i = 0; i < j->n_in_memory; i++) {
     struct history *h = &c->histories[in_memory[i]];
     cc_settle(h);
-    h->past = 1;
+    h->past = 1, h->known = h->repeated && *groups_done(c);
   }
 }
 
 static void run_piece(struct context *c, u64 g, u64 end, u64 guarded) {
-  u64 *done = status_of(c) + S_DONE + 8 * c->number;
+  u64 *done = groups_done(c);
   cc_record_launch(c, g, end);
   cc_place_group(c, g);
   for (; g < end; g++, cc_next_group(c)) {
@@ -109,19 +116,25 @@ static void *work(void *argument) {
 /* Data and counters must not stand at the same distance from a page boundary: the processor would take a load
  * for one that depends on the store before it. */
 enum { LARGE = 1 << 22, HUGE_PAGE = 1 << 21, COUNTER_OFFSET = 5 * PAGE + 9 * 64 };
-enum { CANNOT_MAP = 6, FIXED = MAP_FIXED_NOREPLACE, HUGE_PAGES = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
+enum { CANNOT_MAP = 6, FIXED = MAP_FIXED_NOREPLACE, PAGES = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 
 static void *map(u64 address, u64 bytes, int flags, int file) {
   void *found = mmap((void *)address, bytes, PROT_READ | PROT_WRITE, flags, file, 0);
   if (found == MAP_FAILED || (address && (u64)found != address)) perror("mmap"), _exit(CANNOT_MAP);
-  if (flags == HUGE_PAGES) madvise(found, bytes, MADV_HUGEPAGE);
   return found;
+}
+
+/* Let memory be in huge pages, if there is so much of it that they are filled: to clear one takes as long as dozens of
+ * others. */
+static void use_huge_pages(u64 at, u64 bytes) {
+  u64 first = at & -HUGE_PAGE;
+  if (bytes >= HUGE_PAGE / 2) madvise((void *)first, at + bytes - first, MADV_HUGEPAGE);
 }
 
 /* Map the counters of a range of addresses, and return their distance from it. Huge pages begin where buffers do,
  * so that no two buffers have counters in the same one. */
 static u64 map_counters(u64 low, u64 high) {
-  u64 start = (u64)map(0, high - low + 4 * COUNTER_OFFSET + 2 * HUGE_PAGE, HUGE_PAGES, -1);
+  u64 start = (u64)map(0, high - low + 4 * COUNTER_OFFSET + 2 * HUGE_PAGE, PAGES, -1);
   return (start + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE + low % HUGE_PAGE + COUNTER_OFFSET - low;
 }
 
@@ -174,7 +187,7 @@ static int is_gathered(struct job *j, const struct buffer *b) {
 }
 
 static void copy_to_huge_pages(const struct buffer *b, int file) {
-  void *from = map(0, b->bytes, MAP_SHARED | MAP_POPULATE, file), *to = map(b->address, b->bytes, HUGE_PAGES | FIXED, -1);
+  void *from = map(0, b->bytes, MAP_SHARED | MAP_POPULATE, file), *to = map(b->address, b->bytes, PAGES | FIXED, -1);
   madvise(to, b->bytes, MADV_HUGEPAGE);
   memcpy(to, from, b->bytes), munmap(from, b->bytes);
 }
@@ -184,7 +197,7 @@ static struct job *place_job(const int *files, void *library) {
   struct stat about;
   fstat(files[0], &about);
   struct job *j = map(0, about.st_size, MAP_PRIVATE, files[0]);
-  u64 *tables[] = {&j->regions, &j->variables, &j->buffers, &j->args, &j->in_memory, &j->weights,
+  u64 *tables[] = {&j->regions, &j->variables, &j->buffers, &j->args, &j->in_memory, &j->repeated, &j->weights,
                    &j->sites, &j->recorded, &j->segment_weights, &j->forms, &j->terms, &j->instructions,
                    &j->pieces};
   for (u64 i = 0; i < sizeof tables / sizeof *tables; i++) *tables[i] += (u64)j;
@@ -210,9 +223,14 @@ static struct job *place_job(const int *files, void *library) {
 static void place_counters(struct context *c, struct job *j) {
   c->shift_buffer = map_counters(j->data_low - PAD, j->data_high + PAD);
   c->shift_global = map_counters(j->variables_low, j->variables_high);
-  c->local = map(0, j->local_bytes + PAGE, HUGE_PAGES, -1);
+  c->local = map(0, j->local_bytes + PAGE, PAGES, -1);
   c->shift_local = map_counters((u64)c->local, (u64)c->local + j->local_bytes);
   c->shift_small = map_counters((j->data_low - PAD) >> SMALL_LOG, (j->data_high + PAD) >> SMALL_LOG);
+  const struct buffer *b = (const struct buffer *)j->buffers, *end = b + j->n_buffers;
+  for (; b < end; b++) {
+    use_huge_pages(b->address + c->shift_buffer, b->bytes);
+    use_huge_pages((b->address >> SMALL_LOG) + c->shift_small, b->bytes >> SMALL_LOG);
+  }
 }
 
 /* What a kernel needs that counts nothing, and where its local memory stands already. */
@@ -230,7 +248,8 @@ void cc_prepare_to_run(struct context *c, struct job *j) {
 }
 
 static void prepare(struct context *c, struct job *j, u64 t) {
-  c->arena = (u8 *)(((u64)map(0, ARENA + HUGE_PAGE, HUGE_PAGES, -1) + HUGE_PAGE - 1) & -HUGE_PAGE);
+  c->arena = (u8 *)(((u64)map(0, ARENA + HUGE_PAGE, PAGES, -1) + HUGE_PAGE - 1) & -HUGE_PAGE);
+  use_huge_pages((u64)c->arena, ARENA);
   *c->arena = 0; /* most need the first page, and no other */
   c->number = t;
   cc_prepare_to_run(c, j);
@@ -238,6 +257,7 @@ static void prepare(struct context *c, struct job *j, u64 t) {
   c->histories = cc_map(c, j->histories * sizeof(struct history));
   c->tables = cc_map(c, j->histories * TABLE * 8);
   for (u64 b = 0; b < j->histories; b++) c->histories[b].table = c->tables + TABLE * b, c->histories[b].past = 1;
+  for (u64 i = 0; i < j->n_repeated; i++) c->histories[((u64 *)j->repeated)[i]].repeated = 1;
   c->counts = cc_map(c, 8 * j->counters);
   c->piece = cc_map(c, 8 * MAX_ITEMS), c->total = cc_map(c, 8 * MAX_ITEMS);
   c->pieces_log = &c->pieces, c->totals_log = &c->totals;
