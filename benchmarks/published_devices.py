@@ -70,9 +70,8 @@ _PRODUCTS: Mapping[str, tuple[str, Size, int, int, Mapping[str, float]]] = {
     "vectors": ("vectors<128, 128, 8, 8, 8>", 256, 128, 4096, {"rx7900gre": 14820.4, "rtx4090": 43326.3}),
     "warps": ("warps<128, 128, 16, 64, 64, 8, 4, 4, 128>", 128, 128, 4096, {"rtx4090": 46349.9}),
 }
-_ON_UHD: Mapping[
-    str, tuple[Size, Size, float]
-] = {  # Kernel, grid, block, and milliseconds on a UHD Graphics 630
+_ON_UHD: Mapping[str, tuple[Size, Size, float]] = {
+    # Kernel, grid, block, and milliseconds on a UHD Graphics 630
     "product_by_item<1024>": ((4, 1024), 256, 417),
     "product_by_item<1920>": ((8, 1920), 240, 1858),
     "product_by_row<1024>": (16, 64, 364),
