@@ -303,6 +303,8 @@ def read_profiles(
     try:
         return list(read_embedded(path)), {}
     except InputError as error:
+        if not exists(path):
+            raise
         raise InputError(
             f"{error}; to characterize it now, say its launch (--global 1024 --arg ...)"
         ) from error
