@@ -215,7 +215,9 @@ class MeanModel(Model):
     shift: float = 0.0
     when_fitted: Fit | None = field(default=None, repr=False, compare=False)
 
-    def fit(self, grid: Grid, seed: int) -> MeanPredictor:
+    def fit(
+        self, grid: Grid, seed: int, residuals: Reals | None = None, *, others: bool = True
+    ) -> MeanPredictor:
         if self.when_fitted is not None:
             self.when_fitted(grid, seed)
         return MeanPredictor(grid.devices, np.nanmean(grid.log_time, axis=0) + self.shift)
@@ -232,7 +234,7 @@ class Oracle(Model):
     name: str = "oracle"
     devices: tuple[Device, ...] = ()
 
-    def fit(self, grid: Grid, seed: int) -> Oracle:
+    def fit(self, grid: Grid, seed: int, residuals: Reals | None = None, *, others: bool = True) -> Oracle:
         return replace(self, devices=grid.devices)
 
     def predict(

@@ -18,7 +18,6 @@ from crosscast.data.merge import without_applications
 from crosscast.data.times import LaunchTables, has_launch_times, read_launch_tables
 from crosscast.errors import InputError
 from crosscast.evaluation.relative.question import held_out_work
-from crosscast.prediction.configuration.bailey2014 import PublishedPredictor
 from crosscast.prediction.store import check_folder
 from crosscast.report import configuration_evaluation, corun, relative
 from crosscast.report.document import Report
@@ -48,11 +47,8 @@ def train(options: TrainTime | TrainRelative | TrainConfiguration | TrainCorun) 
         )
         trained = api.train(training, options.question, **given(options), **_noted(options), **keywords)
     trained.save(options.out)
-    card, predictor = trained.card, getattr(trained, "predictor", None)
-    more = []
-    if isinstance(predictor, PublishedPredictor):
-        more.append((predictor.fitted.clusters.note, predictor.fitted.tree.text()))
-    show(options.output, card.to_dict, lambda: PAGES[options.question].training(card, options.out, *more))
+    card, page = trained.card, PAGES[options.question]
+    show(options.output, card.to_dict, lambda: page.training(card, options.out, *trained.notes))
 
 
 def _data_named(folder: Path, question: str) -> Dataset | LaunchTables:

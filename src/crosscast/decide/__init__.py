@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -226,6 +226,10 @@ class Method(ABC):
         if predictor is None and self.learner is not None:
             predictor = self.learner.fit(surfaces, samples, seed)
         return self._policy(surfaces, samples, predictor)
+
+    def tested_on(self, programs: Sequence[str]) -> Self:
+        """Make the method whose model has intervals by errors on these programs; itself without a model."""
+        return self
 
     @abstractmethod
     def _policy(self, surfaces: Surfaces, samples: Sequence[int], predictor: Predictor) -> FittedMethod:

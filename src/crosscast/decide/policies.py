@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 
@@ -227,6 +228,10 @@ class SelectedModel(Method):
         """The model."""
         return self.model
 
+    def tested_on(self, programs: Sequence[str]) -> Self:
+        """Make the method whose model has intervals by errors on these programs."""
+        return replace(self, model=self.model.tested_on(programs))
+
     def _policy(self, surfaces: Surfaces, samples: Sequence[int], predictor: Predictor) -> FittedMethod:
         assert predictor is not None
         latest: list[tuple[Observed, SurfaceForecast]] = []
@@ -276,6 +281,10 @@ class ClosedLoopSearch(Method):
     def learner(self) -> ConfigurationModel:
         """The model."""
         return self.model
+
+    def tested_on(self, programs: Sequence[str]) -> Self:
+        """Make the method whose model has intervals by errors on these programs."""
+        return replace(self, model=self.model.tested_on(programs))
 
     def _policy(self, surfaces: Surfaces, samples: Sequence[int], predictor: Predictor) -> FittedMethod:
         assert isinstance(predictor, ProcessPredictor)
@@ -366,8 +375,8 @@ def _by_name(confidence: float) -> Mapping[str, Method]:
     for model in (PublishedModel(), PublishedModel(PUBLISHED_CLUSTERS), NearestKernels()):
         selected = SelectedModel(model, model.name, baseline=True)
         methods += [selected, WithFeedback(selected, f"{model.name}+fl")]
-        if isinstance(model, NearestKernels):
-            methods.append(WithFeedback(selected, f"{model.name}+steps", ups=True))
+    nearest = methods[-2]
+    methods.append(WithFeedback(nearest, f"{nearest.name}+steps", ups=True))
     process = ProcessModel()
     methods += [
         SelectedModel(process, "model", tolerance=TOLERANCE),

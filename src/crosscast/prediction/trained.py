@@ -178,6 +178,11 @@ class Trained(Brief, ABC, Generic[CardT, FittedT]):
         """One line on what the model predicts; empty if its card has none."""
         return str(self.card.training.get("about", ""))
 
+    @property
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """Titles and texts that show people how it decides; empty if it has none."""
+        return ()
+
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder for `crosscast.load_model`; an existing model is replaced.
 

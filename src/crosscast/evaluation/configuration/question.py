@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Unpack, get_args
@@ -16,8 +16,6 @@ from crosscast.data.dataset import Dataset
 from crosscast.data.views import configured
 from crosscast.decide.policies import (
     CONFIDENCE,
-    ClosedLoopSearch,
-    SelectedModel,
     check_method_names,
     method_names,
     methods_of,
@@ -51,7 +49,6 @@ from crosscast.prediction.configuration.artefact import (
     entries,
     model_named,
 )
-from crosscast.prediction.configuration.process import ProcessModel
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.trained import format_names
 
@@ -181,8 +178,8 @@ def train_configuration(
     """Fit a model to a machine's kernels; evaluate it with applications held out in turn, by default all."""
     check_seed(seed)
     chosen = model_named(model)
-    if held_out is not None and isinstance(chosen, ProcessModel):
-        chosen = replace(chosen, tested=tuple(held_out))
+    if held_out is not None:
+        chosen = chosen.tested_on(held_out)
     programs, space = surfaces.applications, surfaces.space
     for name in held_out or ():
         if name not in programs:
@@ -203,12 +200,9 @@ def train_configuration(
     )
     choices: list[dict[str, object]] = []
     if names:
-        methods = [
-            replace(each, model=chosen)
-            if isinstance(each, SelectedModel | ClosedLoopSearch) and isinstance(chosen, ProcessModel)
-            else each
-            for each in methods_of(space, names)
-        ]
+        methods = methods_of(space, names)
+        if held_out is not None:
+            methods = tuple(each.tested_on(held_out) for each in methods)
         scored = evaluate_machine(
             surfaces,
             methods,

@@ -34,7 +34,6 @@ from crosscast.prediction.intervals import check_level
 from crosscast.prediction.time import Grid
 from crosscast.prediction.time.datasets import grid_of
 from crosscast.prediction.time.forecast import Model, PointModel, Predictor
-from crosscast.prediction.time.gaussian import Gaussian
 
 _NOISE, _ONE_RUN = "noise-floor", "one run of each cell"
 _RUNS = 25
@@ -235,11 +234,11 @@ class _TimeTask(FoldTask[Model, GridFold, Grid]):
     def run(self, data: Grid, queries: Sequence[int]) -> list[Arrays]:
         # Of the test part, the model sees only the profiles and the probes.
         train = data.take(self.fold.kernels.train).on(self.fold.devices.train.tolist())
-        if isinstance(self.model, Gaussian) and self.errors is not None:
-            residuals = self.errors[self.fold.kernels.train]
-            predictor: Predictor = self.model.fit(train, self.seed, residuals, others=False)
-        else:
+        if self.errors is None:
             predictor = self.model.fit(train, self.seed)
+        else:
+            residuals = self.errors[self.fold.kernels.train]
+            predictor = self.model.fit(train, self.seed, residuals, others=False)
         return [self._answer(data, predictor, self.knowns[query]) for query in queries]
 
     def is_valid(self, data: Grid, query: int, arrays: Arrays) -> bool:
@@ -334,7 +333,8 @@ def evaluate_time(
         queries.append((fold, [np.array([np.isin(np.arange(d), one) for one in each]) for each in sets]))
     residuals: dict[str, tuple[Reals, ...]] = {}
     if folds == DEFAULT_FOLDS and len(grid.applications) >= LEAST_APPLICATIONS:
-        shared = {each.name: each.refit or each.point for each in models if isinstance(each, Gaussian)}
+        sources = {each.name: each.residuals_from for each in models}
+        shared = {name: point for name, point in sources.items() if point is not None}
         sizes = (len(shared) * comb(len(queries), 2), len(models) * len(queries))
         before, run = rounds_of(run, sizes)
         residuals = _residuals(shared, grid, seed, **before)

@@ -494,8 +494,15 @@ class ConfigurationPredictor(Protocol):
         """The stored part; ``None`` if it cannot be stored."""
         return None
 
+    @property
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """Titles and texts that show people how it decides; empty if it has none."""
+
     def forecast(self, observed: Observed) -> SurfaceForecast:
         """Predict time and power of one kernel at every configuration, from its runs."""
+
+    def far_features(self, observed: Observed) -> list[tuple[str, float, float, float]]:
+        """Features of a kernel that are far from those of the training; see `SampleFeatures.far`."""
 
 
 class ConfigurationModel(Protocol):
@@ -507,3 +514,6 @@ class ConfigurationModel(Protocol):
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> ConfigurationPredictor:
         """Fit to the kernels that ran at all samples."""
+
+    def tested_on(self, programs: Sequence[str]) -> ConfigurationModel:
+        """Make the model whose intervals follow from errors on these programs; itself if it has none."""

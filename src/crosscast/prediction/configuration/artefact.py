@@ -78,6 +78,10 @@ class NearestKernels:
         points = runs.features.standardized(runs.values)
         return NearestPredictor(surfaces.space, tuple(samples), runs.features, points, changes)
 
+    def tested_on(self, programs: Sequence[str]) -> NearestKernels:
+        """Return the model: it has no intervals."""
+        return self
+
 
 @dataclass(frozen=True, eq=False)
 class NearestPredictor:
@@ -85,6 +89,7 @@ class NearestPredictor:
 
     kind: ClassVar[str] = ""
     fitted: ClassVar[None] = None
+    notes: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     space: ConfigurationSpace
     samples: tuple[int, ...]
@@ -107,6 +112,10 @@ class NearestPredictor:
         of_all = [_mean(values, weights) for values in self.changes]
         time, power = np.exp(np.where(np.isnan(of_near), of_all, of_near))
         return plain_forecast(observed.time_s[runs] * time, observed.power_w[runs] * power, observed)
+
+    def far_features(self, observed: Observed) -> list[tuple[str, float, float, float]]:
+        """Features of a kernel that are far from those of the stored kernels."""
+        return self.features.far(observed, sample_indices(self.space, self.samples, observed))
 
 
 def _mean(values: Reals, weights: Reals) -> Reals:
@@ -228,6 +237,11 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
         return self.fitted
 
     @property
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """Texts that show how the fitted predictor decides."""
+        return self.predictor.notes
+
+    @property
     def samples(self) -> tuple[Configuration, ...]:
         """Where a new kernel has to be run first."""
         return self.card.sample_configurations
@@ -262,16 +276,11 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
 
     def warnings(self, observed: Observed) -> tuple[str, ...]:
         """Applicability warnings of a kernel's runs, where it is unlike all that were learned from."""
-        fitted = self.predictor.fitted
-        if not isinstance(fitted, FittedProcess | FittedClusters):
-            return ()
-        features = fitted.features
-        indices = sample_indices(self.predictor.space, self.predictor.samples, observed)
         return tuple(
             f"{name} ({self.samples[int(name.rpartition(' ')[2]) - 1]}) is {value:,.4g}, beyond three "
             f"deviations of the programs that the model has learned from ({low:,.4g} to {high:,.4g}), "
             "so that nothing tells how sure this is"
-            for name, value, low, high in features.beyond(features.values(observed, indices))
+            for name, value, low, high in self.predictor.far_features(observed)
         )
 
     def choose(

@@ -409,6 +409,10 @@ class PublishedModel:
         fitted = FittedClusters(features, tree, models, clusters)
         return PublishedPredictor(surfaces.space, tuple(samples), fitted)
 
+    def tested_on(self, programs: Sequence[str]) -> PublishedModel:
+        """Return the model: it has no intervals."""
+        return self
+
 
 @dataclass(frozen=True, eq=False)
 class FittedClusters(Stored):
@@ -464,6 +468,16 @@ class PublishedPredictor:
         relative, power_w, references = self._surfaces
         at_sample = observed.time_s[np.array(indices)[references]]
         return plain_forecast(at_sample / relative[cluster], power_w[cluster], observed)
+
+    @property
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """The note on the clusters, with the tree that finds them."""
+        return ((self.fitted.clusters.note, self.fitted.tree.text()),)
+
+    def far_features(self, observed: Observed) -> list[tuple[str, float, float, float]]:
+        """Features of a kernel that are far from those of the training kernels."""
+        indices = sample_indices(self.space, self.samples, observed)
+        return self.fitted.features.far(observed, indices)
 
     def to_dict(self) -> dict[str, object]:
         """The clusters and the tree as a JSON object; no clusters where there is nothing to cluster."""

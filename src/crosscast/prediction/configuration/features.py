@@ -169,6 +169,10 @@ class SampleFeatures(Stored):
         limited = np.clip((values - self.centre) / self.scale, -_LIMIT, _LIMIT)
         return np.asarray(limited * self._parts.weights)
 
+    def far(self, observed: Observed, indices: Sequence[int]) -> list[tuple[str, float, float, float]]:
+        """Features of one kernel beyond three deviations; see `beyond`."""
+        return self.beyond(self.values(observed, indices))
+
     def beyond(self, values: Reals) -> list[tuple[str, float, float, float]]:
         """Features beyond three deviations off: readable names and values, and both limits."""
         ends = (self.centre - _LIMIT * self.scale, self.centre + _LIMIT * self.scale)

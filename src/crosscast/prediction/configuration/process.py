@@ -228,6 +228,7 @@ class ProcessPredictor:
     samples: tuple[int, ...]
     fitted: FittedProcess
     kind: ClassVar[str] = "process"
+    notes: ClassVar[tuple[tuple[str, str], ...]] = ()
     inputs: SettingInputs = field(init=False)
     speed: SpeedLimits = field(init=False)
     plain: ProcessPredictor | None = field(init=False)  # For runs without the parts' powers
@@ -271,6 +272,11 @@ class ProcessPredictor:
     def forecast(self, observed: Observed) -> SurfaceForecast:
         """Predict one kernel; see `ConfigurationPredictor.forecast`."""
         return self.posterior(observed).forecast(observed)
+
+    def far_features(self, observed: Observed) -> list[tuple[str, float, float, float]]:
+        """Features of a kernel that are far from those of the training kernels."""
+        indices = sample_indices(self.space, self.samples, observed)
+        return self.fitted.features.far(observed, indices)
 
 
 _INDUCING = 100
@@ -317,6 +323,10 @@ class ProcessModel:
                 plain = _Training.of(without_domains, tuple(samples)).fitted(seed, self.tested)
                 fitted = replace(fitted, plain=plain)
         return ProcessPredictor(surfaces.space, tuple(samples), fitted)
+
+    def tested_on(self, programs: Sequence[str]) -> ProcessModel:
+        """Make the model whose intervals follow from errors on these programs."""
+        return replace(self, tested=tuple(programs))
 
 
 @dataclass(frozen=True, eq=False)

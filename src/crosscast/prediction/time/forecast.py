@@ -61,7 +61,22 @@ class Predictor(Protocol):
 
 
 PointModel = Estimator[PointPredictor]
-Model = Estimator[Predictor]
+
+
+class Model(Estimator[Predictor], Protocol):
+    """A model of times with intervals."""
+
+    @property
+    def residuals_from(self) -> PointModel | None:
+        """Point model whose out-of-fold errors a fit can be given; ``None`` if it needs none."""
+        return None
+
+    def fit(self, grid: Grid, seed: int, residuals: Reals | None = None, *, others: bool = True) -> Predictor:
+        """Fit to a grid; see `Estimator.fit`.
+
+        Out-of-fold errors of `residuals_from` save their computation. Without `others` only devices of the
+        grid are predicted.
+        """
 
 
 _MOST_NAMED = 4

@@ -364,6 +364,11 @@ class Gaussian:
         """Name of the point model."""
         return self.point.name
 
+    @property
+    def residuals_from(self) -> PointModel:
+        """The quicker variant, or else the point model."""
+        return self.refit or self.point
+
     def fit(
         self, grid: Grid, seed: int, residuals: Reals | None = None, *, others: bool = True
     ) -> GaussianPredictor:
@@ -374,7 +379,7 @@ class Gaussian:
         # Synchronizing BLAS threads takes longer than these small matrices do.
         with single_threaded():
             if residuals is None:
-                residuals = out_of_fold_residuals(self.refit or self.point, grid, seed)
+                residuals = out_of_fold_residuals(self.residuals_from, grid, seed)
             point, errors = self.point, residuals
             if self.trivial is not None:
                 trivial_errors = out_of_fold_residuals(self.trivial, grid, seed)
