@@ -97,7 +97,7 @@ def show_launches(path: Path, direct: LaunchOptions, *, as_json: bool) -> None:
         raise InputError.of(
             where="--launches", field=str(path), expected="a CUDA or HIP program", found=f"{program.language}"
         )
-    found = _host_launches(program, direct)
+    launches = _host_launches(program, direct)
     if as_json:
         print_json(
             [
@@ -112,11 +112,11 @@ def show_launches(path: Path, direct: LaunchOptions, *, as_json: bool) -> None:
                     "arguments": texts,
                     "unknown": _missing(launch, texts, refusal),
                 }
-                for launch, texts, refusal in found
+                for launch, texts, refusal in launches
             ]
         )
         return
-    for launch, texts, refusal in found:
+    for launch, texts, refusal in launches:
         print(f"{launch.file}:{launch.line}: {launch.text}")
         words = [f"--kernel {shlex.quote(launch.kernel)}"]
         for name, size in (("grid", launch.grid), ("block", launch.block)):
@@ -125,7 +125,7 @@ def show_launches(path: Path, direct: LaunchOptions, *, as_json: bool) -> None:
         print(" ", *words, *(f"--arg {text or '?'}" for text in texts))
         if unknown := _missing(launch, texts, refusal):
             print(f"  not known: {', '.join(unknown)}")
-    if not found:
+    if not launches:
         print(f"{path}: no launches in host code")
 
 

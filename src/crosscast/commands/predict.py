@@ -61,8 +61,8 @@ def time(options: PredictTime) -> None:
     profiles: list[Profile] = []
     recorded: Recorded = {}
     for path in (options.file, *options.more):
-        found, times = read_profiles(path, options.launch, optimize=likely.card.optimized, refused=refused)
-        profiles += found
+        of_path, times = read_profiles(path, options.launch, optimize=likely.card.optimized, refused=refused)
+        profiles += of_path
         recorded.update(times)
     profiles = only_named(profiles, options.application, options.launch.kernel)
     batch = ProfileBatch.of(profiles, invocations=options.invocations)

@@ -277,7 +277,9 @@ def _once(
     content = cloudpickle.dumps(data, protocol=pickle.HIGHEST_PROTOCOL)
     # As an array: joblib maps a large one into the memory of each process, without a copy.
     sent = hashlib.sha256(content).hexdigest(), np.frombuffer(content, np.uint8)
-    calls = [joblib.delayed(_answers_in_worker)(k, tasks[k], *sent, asked) for k, asked in pending.items()]
+    calls = [
+        joblib.delayed(_answers_in_worker)(k, tasks[k], *sent, numbers) for k, numbers in pending.items()
+    ]
     yield from _finished(calls, options, "fitted models")
 
 

@@ -137,8 +137,8 @@ def inventory() -> list[Entry]:
             raise
     counting = host_state.available()
     listed = {device.pci_bus_id for device in by_opencl}
-    found: list[OpenCLDevice | CudaDevice] = [*by_opencl]
-    found += [card for card in cards if card.pci_bus_id not in listed]
+    listed_devices: list[OpenCLDevice | CudaDevice] = [*by_opencl]
+    listed_devices += [card for card in cards if card.pci_bus_id not in listed]
     return [
         Entry(
             device,
@@ -146,7 +146,7 @@ def inventory() -> list[Entry]:
             tuple(sensors(device.type, device.pci_bus_id)),
             counting if device.type == "cpu" else {},
         )
-        for device in found
+        for device in listed_devices
     ]
 
 

@@ -176,12 +176,12 @@ def trained_on(card: RelativeCard) -> str:
 def held_out_errors(card: RelativeCard) -> list[str]:
     """Sentence about the model's errors on held-out groups; none if the card has none."""
     scores = held_out_scores(card)
-    own = [each for each in scores if each.model == card.model]
+    of_model = [each for each in scores if each.model == card.model]
     means = [each.mae for each in scores if each.model in BASELINES and each.mae is not None]
     weighting = f", {card.errors['weights']} weighing the same" if "weights" in card.errors else ""
     return held_out_sentence(
         card,
-        {"": own[0]} if own else {},
+        {"": of_model[0]} if of_model else {},
         "mae same_order regret coverage",
         groups=f"{_left_out(card)}s{weighting}",
         level=_reached(card)[0],

@@ -241,7 +241,10 @@ def variants_of(labels: Sequence[str]) -> Variants:
             raise InputError.of(where="dataset", expected=f"variants of {', '.join(names)}", found=label)
     columns = [[_setting(variant[name]) for variant in settings] for name in names]
     values = tuple(tuple(sorted(set(column), key=lambda v: (isinstance(v, str), v))) for column in columns)
-    rows = [[own.index(value) for value in column] for own, column in zip(values, columns, strict=True)]
+    rows = [
+        [of_parameter.index(value) for value in column]
+        for of_parameter, column in zip(values, columns, strict=True)
+    ]
     return Variants(names, values, np.array(rows, dtype=np.int64).T)
 
 

@@ -185,14 +185,14 @@ class Journal:
 
     def read(self) -> dict[str, list[float] | str]:
         """Read the seconds of each variant's runs, or why it did not run, by label; skip damaged lines."""
-        found: dict[str, list[float] | str] = {}
+        results: dict[str, list[float] | str] = {}
         for entry in json_lines(self.path):
             with suppress(KeyError, TypeError, ValueError):
                 if "failed" in entry:
-                    found[entry["variant"]] = str(entry["failed"])
+                    results[entry["variant"]] = str(entry["failed"])
                 elif median(times_s := list(map(float, entry["times_s"]))) > 0:
-                    found[entry["variant"]] = times_s
-        return found
+                    results[entry["variant"]] = times_s
+        return results
 
     def add(self, label: str, **result: object) -> None:
         """Append a result."""

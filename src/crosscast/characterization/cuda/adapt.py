@@ -115,8 +115,8 @@ def _loads_of(
     offsets, loads = {structure: 0}, []
     pointers = [i for i in function.instructions() if i.opcode in ("addrspacecast", "getelementptr")]
     # Definitions may stand behind uses.
-    while found := [i for i in pointers if i.result not in offsets and _offset(i, offsets) is not None]:
-        offsets |= {i.result or "": _offset(i, offsets) or 0 for i in found}
+    while derived := [i for i in pointers if i.result not in offsets and _offset(i, offsets) is not None]:
+        offsets |= {i.result or "": _offset(i, offsets) or 0 for i in derived}
     types: dict[StructureMember, str] = {}
     for i in function.instructions():
         if i.result in offsets or offsets.keys().isdisjoint(i.uses()):

@@ -96,16 +96,16 @@ def _take_annotations(text: str) -> tuple[list[tuple[int, str]], str]:
     if not annotations:
         return [], text
     numbers = {name: int(number) for name, number in _ANNOTATION.findall(text)}
-    found = [
+    symbols = [
         (numbers[n], symbol.strip('"')) for symbol, n in _ANNOTATED.findall(annotations[0]) if n in numbers
     ]
-    is_ours = len(found) == annotations[0].count("@.str") / 2
-    return found, _ANNOTATIONS.sub("", text) if is_ours else text
+    is_ours = len(symbols) == annotations[0].count("@.str") / 2
+    return symbols, _ANNOTATIONS.sub("", text) if is_ours else text
 
 
 def _instances(source: CudaSource, symbols: list[tuple[int, str]]) -> dict[str, str]:
-    found = source.repeated | {source.instances[number]: symbol for number, symbol in symbols}
-    return {re.sub(r"\s", "", spelling): name for spelling, name in found.items()}
+    by_spelling = source.repeated | {source.instances[number]: symbol for number, symbol in symbols}
+    return {re.sub(r"\s", "", spelling): name for spelling, name in by_spelling.items()}
 
 
 class _Error(NamedTuple):

@@ -103,15 +103,15 @@ _ATOMICS["cas"] = "atomicCAS"
 def translate(text: str) -> str:
     """Return a preprocessed source with its inline PTX as C++, line by line."""
     parts, last = [], 0
-    for found in _ASM.finditer(text):
-        if found.start() < last or found[0].startswith("#"):
+    for match in _ASM.finditer(text):
+        if match.start() < last or match[0].startswith("#"):
             continue
-        sections, end = _sections(text, found.end())
+        sections, end = _sections(text, match.end())
         if len(sections) == 1 and sections[0][0].strip('" ') and ";" not in sections[0][0]:
             continue  # the name of a symbol
-        rest = text[found.start() : end].split("\n")[1:]
+        rest = text[match.start() : end].split("\n")[1:]
         lines = [_statement(sections), *(line if line.startswith("# ") else "" for line in rest)]
-        parts += [text[last : found.start()], "\n".join(lines)]
+        parts += [text[last : match.start()], "\n".join(lines)]
         last = end
     return "".join([*parts, text[last:]])
 
@@ -174,8 +174,8 @@ class _Statement:
                     self.types[one] = _TYPES.get(registers[1], "?")
                     self.lines.append(f"{self.types[one]} {one};")
             return
-        found = _INSTRUCTION.fullmatch(text)
-        negated, predicate, opcode, rest = found.groups() if found else ("", "", text.split(" ")[0], "")
+        match = _INSTRUCTION.fullmatch(text)
+        negated, predicate, opcode, rest = match.groups() if match else ("", "", text.split(" ")[0], "")
         try:
             done = self._meaning(opcode, [part.strip() for part in _PARTS.findall(rest)])
             condition = f"if ({negated}{self._value(predicate, 'bool')}) " if predicate else ""

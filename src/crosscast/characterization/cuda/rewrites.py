@@ -226,14 +226,16 @@ def allow_uninitialized(text: str) -> str:
     """
     calls = {match[1]: set(_CALL.findall(match[0])) for match in _DEFINITION.finditer(text)}
     called = set().union(*calls.values())
-    found = {symbol for symbol in called if "v" in FUNCTIONS.get(builtin_name(symbol), ("", ""))[1]}
-    if not found:
+    variadic = {symbol for symbol in called if "v" in FUNCTIONS.get(builtin_name(symbol), ("", ""))[1]}
+    if not variadic:
         return text
-    while more := {symbol for symbol, callees in calls.items() if symbol not in found and callees & found}:
-        found |= more
+    while more := {
+        symbol for symbol, callees in calls.items() if symbol not in variadic and callees & variadic
+    }:
+        variadic |= more
 
     def allow(line: re.Match[str]) -> str:
-        if line[1] not in found or " spir_kernel " in line[0]:
+        if line[1] not in variadic or " spir_kernel " in line[0]:
             return line[0]
         start = line.end(1) - line.start()
         return line[0][:start] + line[0][start:].replace(" noundef", "")

@@ -287,18 +287,18 @@ class CudaSource:
 
 def _object_settings(text: str) -> int:
     """Return the settings of texture objects, as bits of our header: 64 if they differ or are not known."""
-    found: dict[str, set[str]] = {}
+    settings: dict[str, set[str]] = {}
     references = set(re.findall(r"\btexture\s*<[^;]*>\s*(\w+)", text))
     for name, setting, value in _DESCRIBED.findall(text):
         if name not in references:
-            found.setdefault(setting, set()).add(value)
-    if not found:
+            settings.setdefault(setting, set()).add(value)
+    if not settings:
         return 0
-    modes = found.setdefault("addressMode", {"AddressModeWrap"})  # which a descriptor of zeros says
-    if found.get("normalizedCoords", {"0"}) <= {"0", "false"}:
-        found["addressMode"] = {"AddressModeClamp" if mode in _NO_CLAMP else mode for mode in modes}
+    modes = settings.setdefault("addressMode", {"AddressModeWrap"})  # which a descriptor of zeros says
+    if settings.get("normalizedCoords", {"0"}) <= {"0", "false"}:
+        settings["addressMode"] = {"AddressModeClamp" if mode in _NO_CLAMP else mode for mode in modes}
     bits = 0
-    for given in found.values():
+    for given in settings.values():
         bits |= _BITS.get(given.pop(), 64) | 64 * bool(given)
     return bits
 

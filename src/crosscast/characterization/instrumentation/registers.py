@@ -120,17 +120,17 @@ def loads_behind_stores(sums: LinearForms, classes: PointerClasses) -> dict[str,
             outside = [access for access in i.accesses if _is_outside(access, classes)]
             waits = [
                 stored
-                for address, own in map(address_of, filter(_may_change, outside))
+                for address, origins in map(address_of, filter(_may_change, outside))
                 for other, last in stores.items()
-                if sums.may_share(own, other)
+                if sums.may_share(origins, other)
                 for stored, at in last
                 if at != address or not address[1]
             ]
             if waits:
                 behind.setdefault(label, {})[position] = max(waits)
-            for address, own in (address_of(access) for access in outside if access.kind != "read"):
-                others = [each for each in stores.get(own, []) if each[1] != address]
-                stores[own] = [(position, address), *others[:1]]
+            for address, origins in (address_of(access) for access in outside if access.kind != "read"):
+                others = [each for each in stores.get(origins, []) if each[1] != address]
+                stores[origins] = [(position, address), *others[:1]]
     return behind
 
 

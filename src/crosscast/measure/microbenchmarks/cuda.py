@@ -101,10 +101,10 @@ def devices() -> list[CudaDevice]:
 
 def find(name: str) -> CudaDevice:
     """Return the device with an id."""
-    found = {device.id: device for device in devices()}
-    if name not in found:
-        raise InputError(f"device {name!r}: expected one of {', '.join(found)}")
-    return found[name]
+    known = {device.id: device for device in devices()}
+    if name not in known:
+        raise InputError(f"device {name!r}: expected one of {', '.join(known)}")
+    return known[name]
 
 
 def _described(driver: _Driver, number: int) -> CudaDevice:

@@ -99,8 +99,8 @@ class _Likelihood(NamedTuple):
         distances = np.tensordot(weights, self.squared, 1)
         own_distances = np.tensordot(own_weights, settings, 1)
         shared = covariance.variance * matern(distances)
-        own = covariance.own_variance * matern(own_distances) * self.same
-        total = shared + own + (covariance.noise + _LEAST_VARIANCE) * np.eye(n)
+        within = covariance.own_variance * matern(own_distances) * self.same
+        total = shared + within + (covariance.noise + _LEAST_VARIANCE) * np.eye(n)
         factor = cho_factor(total, lower=True)
         solved = cho_solve(factor, self.values)
         # Derivative of the cost by each element of the covariance.
@@ -111,7 +111,7 @@ class _Likelihood(NamedTuple):
             [
                 -2 * weights * np.tensordot(self.squared, by_distance, 2),
                 -2 * own_weights * np.tensordot(settings, by_own, 2),
-                [(slope * shared).sum(), (slope * own).sum(), covariance.noise * np.trace(slope)],
+                [(slope * shared).sum(), (slope * within).sum(), covariance.noise * np.trace(slope)],
             ]
         )
         lengths = logarithms[:-3] - np.log(_START_LENGTH)
@@ -224,9 +224,11 @@ class SparseProcess(Stored):
     def check(self) -> None:
         """Raise InputError unless lengths and points have the same coordinates."""
         d = self.points.shape[1]
-        lengths, own = len(self.covariance.lengths), len(self.covariance.own_lengths)
-        if lengths != d or own > d:
-            raise InputError.of(field="lengths", expected=f"those of {d} coordinates", found=[lengths, own])
+        lengths, own_lengths = len(self.covariance.lengths), len(self.covariance.own_lengths)
+        if lengths != d or own_lengths > d:
+            raise InputError.of(
+                field="lengths", expected=f"those of {d} coordinates", found=[lengths, own_lengths]
+            )
 
     def at(self, points: Reals, features: int) -> QuantityPosterior:
         """Posterior of one kernel's values, without noise."""

@@ -143,13 +143,13 @@ class CoRunnerRows:
     @classmethod
     def of(cls, mixes: Sequence[Sequence[int]] | Integers, applications: int) -> CoRunnerRows:
         """Rows of mixes of applications, each given by its index."""
-        own = np.array([application for mix in mixes for application in mix], dtype=np.int64)
+        application_index = np.array([application for mix in mixes for application in mix], dtype=np.int64)
         mix = np.repeat(np.arange(len(mixes)), [len(each) for each in mixes])
         counts = np.zeros((len(mixes), applications))
-        np.add.at(counts, (mix, own), 1.0)
+        np.add.at(counts, (mix, application_index), 1.0)
         beside = counts[mix]
-        beside[np.arange(len(own)), own] -= 1.0
-        return cls(own, beside, mix)
+        beside[np.arange(len(application_index)), application_index] -= 1.0
+        return cls(application_index, beside, mix)
 
     def where(self, chosen: Flags) -> CoRunnerRows:
         """The rows of a mask."""
@@ -263,8 +263,8 @@ def fairness_with(run: IsolatedRun, level: str) -> float:
     known = run.features.get(f"fairness_{level}")
     if known is not None:
         return known
-    own, other = (run.features.get(f"{kind}_{level}", math.nan) for kind in ("slowdown", "inflicted"))
-    return min(own, other) / max(own, other) if own > 0 and other > 0 else math.nan
+    suffered, other = (run.features.get(f"{kind}_{level}", math.nan) for kind in ("slowdown", "inflicted"))
+    return min(suffered, other) / max(suffered, other) if suffered > 0 and other > 0 else math.nan
 
 
 def unknown_features(names: Iterable[str], mixes: Sequence[Mix]) -> tuple[str, ...]:

@@ -141,8 +141,8 @@ class Similarity:
     def kernels(self, lengths: Reals) -> tuple[Kernels, Kernels]:
         """Kernels except `LINE`, a product of loads: with the lengths of co-runners, and of the others."""
         near = [np.exp(-0.5 * np.tensordot(each**-2.0, self.squares, 1)) for each in lengths]
-        own, beside = ({**self._kernels, NEAR: each, AKIN: self._batch * each} for each in near)
-        return own, beside
+        of_itself, beside = ({**self._kernels, NEAR: each, AKIN: self._batch * each} for each in near)
+        return of_itself, beside
 
 
 # Prior of variances: median, and standard deviation of the logarithm; and that of lengths.
@@ -208,10 +208,10 @@ class SlowdownCovariance:
 
     def matrix(self, sizes: KernelSizes) -> Reals:
         """Covariance between all rows, without noise, ``(n, n)``."""
-        own, beside = self._similarity.kernels(sizes.lengths)
+        of_itself, beside = self._similarity.kernels(sizes.lengths)
         total = np.zeros((len(self.rows.own), len(self.rows.own)))
         for second, terms in _by_second(sizes).items():
-            block = self._of_own(sum(sizes.variances[index] * own[first] for index, first in terms))
+            block = self._of_own(sum(sizes.variances[index] * of_itself[first] for index, first in terms))
             if second != ONE:
                 block *= self._of_beside(second, beside)
             total += block
@@ -222,12 +222,12 @@ class SlowdownCovariance:
 
         It determines that of rows, which are sums of pairs.
         """
-        own, beside = self._similarity.kernels(sizes.lengths)
+        of_itself, beside = self._similarity.kernels(sizes.lengths)
         load = self.features.load
         s = len(load)
         total = np.zeros((s, s + 1, s, s + 1))
         for second, terms in _by_second(sizes).items():
-            first_kernel = sum(sizes.variances[index] * own[first] for index, first in terms)
+            first_kernel = sum(sizes.variances[index] * of_itself[first] for index, first in terms)
             if second == ONE:
                 total[:, s, :, s] += first_kernel
             else:
@@ -241,7 +241,7 @@ class SlowdownCovariance:
         Many rows are of the same application: summing over these first handles all terms with the same kernel
         of the others at once.
         """
-        own, beside = self._similarity.kernels(sizes.lengths)
+        of_itself, beside = self._similarity.kernels(sizes.lengths)
         squares = self._similarity.squares
         chosen = np.eye(len(self.features.load))[self.rows.own]
         by_variance, by_length = np.zeros(len(sizes.variances)), np.zeros(sizes.lengths.shape)
@@ -249,14 +249,14 @@ class SlowdownCovariance:
             remaining_weights = weights if second == ONE else weights * self._of_beside(second, beside)
             gathered = (chosen.T @ remaining_weights) @ chosen
             for index, first in terms:
-                part = sizes.variances[index] * own[first] * gathered
+                part = sizes.variances[index] * of_itself[first] * gathered
                 by_variance[index] = part.sum()
                 # The derivative of a kernel by the logarithm of a length is the kernel times squares over
                 # lengths squared.
                 if first in (NEAR, AKIN):
                     by_length[0] += np.tensordot(squares, part, 2)
             if second in (NEAR, AKIN):
-                first_kernel = sum(sizes.variances[index] * own[first] for index, first in terms)
+                first_kernel = sum(sizes.variances[index] * of_itself[first] for index, first in terms)
                 weighted = self._of_own(first_kernel) * weights
                 pairs = (self.rows.beside.T @ weighted) @ self.rows.beside * beside[second]
                 by_length[1] += np.tensordot(squares, pairs, 2)
@@ -354,11 +354,11 @@ class SlowdownProcess(Stored):
         """Contributions of the applications of mixes to slowdowns, and the mixes as indices of these."""
         runs, indices = applications_of(mixes)
         features = self.traits.matrix(runs)
-        own, beside = Similarity(features, self.known).kernels(self.sizes.lengths)
+        of_itself, beside = Similarity(features, self.known).kernels(self.sizes.lengths)
         # Terms with the same kernel of the others are summed first.
         by_second: dict[str, Reals] = {}
         for variance, (first, second) in zip(self.sizes.variances.tolist(), self.sizes.terms, strict=True):
-            by_second[second] = by_second.get(second, 0.0) + variance * own[first]
+            by_second[second] = by_second.get(second, 0.0) + variance * of_itself[first]
         alone = by_second.pop(ONE) @ self.alone
         line = by_second.pop(LINE) @ self.lines if LINE in by_second else None
         by_pair = np.zeros((len(runs), len(runs)))

@@ -223,8 +223,8 @@ def _times_of(dataset: Dataset, observations: Observations) -> tuple[tuple[str, 
     times = work_times(dataset)
     devices = tuple(sorted({device for device, _ in times}))
     rows = [
-        [own if source == device else times.get((device, work), np.nan) for device in devices]
-        for work, source, own in zip(
+        [run_s if source == device else times.get((device, work), np.nan) for device in devices]
+        for work, source, run_s in zip(
             observations.works, observations.source, observations.time_s.tolist(), strict=True
         )
     ]

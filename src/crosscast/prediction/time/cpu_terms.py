@@ -219,8 +219,8 @@ def _load_clocks(work: Work, sheets: Sheets, behind: Reals) -> Reals:
     """
     lines = np.maximum(work.items * (work.item_accesses + work.item_constants), 1.0) * _LINE_BYTES
     of_memory = np.maximum(behind[2] - still_cached(work, sheets), 0.0)
-    own, shared, memory = (np.minimum(each / lines, 1.0) for each in (*behind[:2], of_memory))
-    caches = _LOAD_CLOCKS + _OWN_LOAD_CLOCKS * own + _SHARED_LOAD_CLOCKS * shared
+    private, shared, memory = (np.minimum(each / lines, 1.0) for each in (*behind[:2], of_memory))
+    caches = _LOAD_CLOCKS + _OWN_LOAD_CLOCKS * private + _SHARED_LOAD_CLOCKS * shared
     clocks: Reals = caches + _MEMORY_S * sheets.clock * memory
     return clocks
 

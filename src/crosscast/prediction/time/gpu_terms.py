@@ -96,10 +96,10 @@ def resident_groups(work: Work, sheets: Sheets) -> Reals:
     of_group = np.ceil(work.group_items / sheets.width)
     # Compilers that reorder unrolled code need fewer registers than it has values. AMD's keeps
     # what work-items share in scalar registers.
-    own = np.maximum(np.minimum(work.registers + 8, work.needed + _SHARED_REGISTERS), _LEAST_REGISTERS)
+    registers = np.maximum(np.minimum(work.registers + 8, work.needed + _SHARED_REGISTERS), _LEAST_REGISTERS)
     counted = np.maximum(work.amd_registers, _LEAST_REGISTERS)
-    of_amd = np.where(np.isfinite(counted), counted, np.minimum(own, _MOST_REGISTERS))
-    needed = np.where(sheets.spills, of_amd, np.minimum(own, _REORDERED))
+    of_amd = np.where(np.isfinite(counted), counted, np.minimum(registers, _MOST_REGISTERS))
+    needed = np.where(sheets.spills, of_amd, np.minimum(registers, _REORDERED))
     by_registers = sheets.registers / (of_group * sheets.width * needed)
     by_local = sheets.local_bytes / np.maximum(work.local_bytes, 1)
     limits = np.minimum(sheets.sub_groups / of_group, by_registers), np.minimum(by_local, sheets.groups)

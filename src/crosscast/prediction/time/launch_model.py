@@ -176,10 +176,10 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         """
         of_models = {kind: self.predictor.of(kind).on(on.devices) for kind in set(counted)}
         of_all = self._of_kernels(batch, work, counted, of_models)
-        asked = slice(len(on.keys))
+        queried = slice(len(on.keys))
         *of_devices, nearest, similarity = of_all
-        asked_of = [each[:, asked] for each in of_devices]
-        estimates = LaunchEstimates._make([*asked_of, nearest, similarity])
+        of_queried = [each[:, queried] for each in of_devices]
+        estimates = LaunchEstimates._make([*of_queried, nearest, similarity])
         assumed = []
         if on.lacking:
             # Of log times, by their origin: the device, or a number that it lacks.
@@ -190,7 +190,7 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
             for column, sheet, variants in on.lacking:
                 assumed.append(_assumed(sheet, means[column], means[variants]))
                 estimates.least[:, column] = of_all.least[:, variants.stop]
-        deviations = np.array([of_models[kind].deviations[asked] for kind in counted])
+        deviations = np.array([of_models[kind].deviations[queried] for kind in counted])
         shared = shared_part(estimates.shares, deviations)
         known = np.log(times) - np.log(estimates.seconds)
         return estimates, assumed, DeviceErrors(on.keys, estimates.deviation, shared, on.together, known)
@@ -201,7 +201,7 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         """Estimates of each kernel: means over its launches, and what is most similar to the middle one."""
         # A kernel whose launches were not all counted is predicted from metrics alone.
         if len(on) == 1:
-            found = self.predictor.of(counted[0]).predict(work, on[counted[0]])
+            estimates = self.predictor.of(counted[0]).predict(work, on[counted[0]])
         else:
             of_launches = np.repeat(counted, [len(each) for each in batch.launches])
             rows = [np.flatnonzero(of_launches == kind) for kind in (False, True)]
@@ -210,15 +210,17 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
                 for kind, each in zip((False, True), rows, strict=True)
             ]
             order = np.argsort(np.concatenate(rows))
-            found = LaunchEstimates(*(np.concatenate(each)[order] for each in zip(*parts, strict=True)))
-        mean, seconds = batch.mean_of_launches, found.seconds
+            estimates = LaunchEstimates(*(np.concatenate(each)[order] for each in zip(*parts, strict=True)))
+        mean, seconds = batch.mean_of_launches, estimates.seconds
         centre = mean(seconds)
-        shares = mean(found.shares * seconds[..., None]) / centre[..., None]
-        deviation = mean(found.deviation * seconds) / centre
+        shares = mean(estimates.shares * seconds[..., None]) / centre[..., None]
+        deviation = mean(estimates.deviation * seconds) / centre
         counts = [len(each) for each in batch.launches]
         middle = [end - (count + 1) // 2 for end, count in zip(accumulate(counts), counts, strict=True)]
-        of_middle = found.nearest[middle], found.similarity[middle]
-        return LaunchEstimates(centre, shares, deviation, mean(found.least), mean(found.most), *of_middle)
+        of_middle = estimates.nearest[middle], estimates.similarity[middle]
+        return LaunchEstimates(
+            centre, shares, deviation, mean(estimates.least), mean(estimates.most), *of_middle
+        )
 
     def _doubts_of(self, times: Reals, errors: DeviceErrors, log_time: Reals, counted: bool) -> Iterator[str]:
         """Warn of measured times of a kernel far from its forecasts ``(d,)`` without them."""

@@ -344,11 +344,11 @@ def fit(times: Times, devices: Sequence[Device], known: Efficiencies | None = No
             rows = times.device == number
             scaled = slopes[rows] * weights[rows, None]
             curvature, direction = scaled.T @ slopes[rows], scaled.T @ error[rows]
-            own = np.flatnonzero(design[number].any(axis=1))
-            chosen = design[number, own]
-            right[own] += direction * chosen
+            columns = np.flatnonzero(design[number].any(axis=1))
+            chosen = design[number, columns]
+            right[columns] += direction * chosen
             block = chosen[:, :, None, None] * curvature[:, None] * chosen
-            square[np.ix_(own, of_terms, own, of_terms)] += block
+            square[np.ix_(columns, of_terms, columns, of_terms)] += block
         matrix = square.reshape(prior.size, prior.size)
         gradient = right.ravel() + prior * values.ravel()
         while damping < 1e8:

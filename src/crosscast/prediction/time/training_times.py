@@ -167,8 +167,10 @@ def fit_correction(
         tried = [replace(correction, variance=variance) for variance in _VARIANCES]
         correction = max(tried, key=Correction.log_likelihood)
         for kind in np.unique(correction.side):
-            own = np.arange(len(BETWEEN_KINDS)) == kind
-            tried = [replace(correction, noise=np.where(own, noise, correction.noise)) for noise in _NOISES]
+            of_kind = np.arange(len(BETWEEN_KINDS)) == kind
+            tried = [
+                replace(correction, noise=np.where(of_kind, noise, correction.noise)) for noise in _NOISES
+            ]
             correction = max(tried, key=Correction.log_likelihood)
     return correction
 
