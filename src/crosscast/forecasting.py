@@ -420,13 +420,6 @@ _WAITING = 0.5
 """Expected share of the cost of launches: 0 where a launch is queued while another runs, 1 where the host
 waits for each."""
 
-ASSUMED = (
-    "A launch is taken to cost half of an empty kernel, as measured on the device or else 5 µs on GPUs and "
-    "20 µs elsewhere (nothing to all of it in the interval); transfers take 15.75 GB/s to GPUs (PCI Express "
-    "3.0), half the bandwidth of memory on CPUs, up to twice as long in the interval."
-)
-"""Assumptions on launches and transfers, which are not predicted."""
-
 
 def forecast_application(
     summary: Summary,

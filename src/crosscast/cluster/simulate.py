@@ -166,10 +166,10 @@ def simulate(
     choices_of(jobs, machines, placement)
     _check_together(jobs, site, sharing, rules)
     placed = PlacedJobs(jobs, machines, placement.machine)
-    if rules.release_s is not None:
-        return _by_release(placed, policy, site, sharing, rules, progress)
     from crosscast.cluster.simulator.planning import run_plan
 
+    if rules.release_s is not None:
+        return _by_release(run_plan, placed, policy, site, sharing, rules, progress)
     return run_plan(placed, resources_of(placed, site, rules), policy, sharing, rules, progress)
 
 
@@ -226,6 +226,7 @@ def _check_together(jobs: Jobs, site: Site, sharing: Sharing | None, rules: Rule
 
 
 def _by_release(
+    run_plan: Callable[..., Schedule],
     placed: PlacedJobs,
     policy: Policy,
     site: Site,
@@ -234,8 +235,6 @@ def _by_release(
     progress: Callable[[str], None] | None,
 ) -> Schedule:
     """Simulate jobs as if submitted at their release; times of the site do not move."""
-    from crosscast.cluster.simulator.planning import run_plan
-
     assert rules.release_s is not None
     by_release = np.argsort(rules.release_s, kind="stable")
     jobs, release_s = placed.jobs, rules.release_s[by_release]

@@ -82,15 +82,14 @@ def build(options: cli.DatasetBuild) -> int:
     applications = selected(options.suite)
     expect_installed(applications)
     # Imported here, as they need OpenCL, which `expect_installed` has checked.
-    from crosscast.measure import campaign, opencl
-    from crosscast.measure.inventory import LOCAL, Workers
+    from crosscast.measure import campaign, inventory, opencl
 
     for name in options.sizes:
         working_set(name)
     with ExitStack() as undo:
-        runner = LOCAL
+        runner = inventory.LOCAL
         if options.executor not in (None, "local"):
-            runner = remote = Workers(undo.enter_context(workers(str(options.executor))))
+            runner = remote = inventory.Workers(undo.enter_context(workers(str(options.executor))))
             chosen = remote.devices(options.devices)
         else:
             chosen = opencl.selected(list(options.devices))

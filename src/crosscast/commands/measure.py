@@ -125,7 +125,7 @@ def calibrate(options: Calibrate) -> None:
     if not facts_only:
         expect_installed(selected(["all"]))
         # Imported here, as --device host needs no OpenCL.
-        from crosscast.measure import calibration
+        from crosscast.measure import calibration, opencl
 
         calibration.check_name(name)
         check_writable("XDG_DATA_HOME", models_home())
@@ -141,8 +141,6 @@ def calibrate(options: Calibrate) -> None:
     if by_cuda and minutes:
         say(f"kernels of the suite are OpenCL C, which CUDA does not run: {name} gets no model of its own")
     if not facts_only:
-        from crosscast.measure import opencl
-
         say(f"measuring kernels for {60 * minutes:.0f} s, then fitting for some seconds")
         with LabelStatus() as status:
             result = calibration.calibrate(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from crosscast.data.profiles import to_row
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.kernel import Argument, Launch, Program
 from crosscast.measure.stressors import LEVELS
@@ -273,10 +274,15 @@ def characterized(subject: SuiteProblem | LaunchFile, options: Options) -> list[
 
 def instruction_mix_of(subject: SuiteProblem | LaunchFile, timeout_s: float) -> dict[str, float]:
     """Return the share of each class of instructions in a run, characterized in this process."""
-    from crosscast.characterization.engine.child import Options
     from crosscast.characterization.metrics import instruction_mix
 
-    return instruction_mix(characterized(subject, Options(timeout_s=timeout_s)))
+    return instruction_mix(characterized(subject, _options(timeout_s)))
+
+
+def _options(timeout_s: float, *, optimize: bool = False) -> Options:
+    from crosscast.characterization.engine.child import Options
+
+    return Options(optimize=optimize, timeout_s=timeout_s)
 
 
 def profile_rows(problem: SuiteProblem, timeout_s: float) -> list[dict[str, object]]:
@@ -284,10 +290,7 @@ def profile_rows(problem: SuiteProblem, timeout_s: float) -> list[dict[str, obje
 
     Rows have the problem, but neither timings of the characterization nor the folder of the source.
     """
-    from crosscast.characterization.engine.child import Options
-    from crosscast.data.profiles import to_row
-
-    subject, profiles = identity(problem), characterized(problem, Options(optimize=True, timeout_s=timeout_s))
+    subject, profiles = identity(problem), characterized(problem, _options(timeout_s, optimize=True))
     if not profiles:
         raise InputError(f"{subject.name}: expected a run to launch kernels, found none")
     return [to_row(_reproducible(profile, subject)) for profile in profiles]

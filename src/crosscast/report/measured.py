@@ -155,6 +155,14 @@ def _profiles(profiled: Sequence[tuple[LaunchClass, Replayed]]) -> Table:
     )
 
 
+_ASSUMED = (
+    "A launch is taken to cost half of an empty kernel, as measured on the device or else 5 µs on GPUs and "
+    "20 µs elsewhere (nothing to all of it in the interval); transfers take 15.75 GB/s to GPUs (PCI Express "
+    "3.0), half the bandwidth of memory on CPUs, up to twice as long in the interval."
+)
+"""Assumptions on launches and transfers, which are not predicted."""
+
+
 def _forecast(forecast: ApplicationForecast) -> list[Part]:
     table = table_of(
         rows_of(forecast.columns()),
@@ -172,10 +180,7 @@ def _forecast(forecast: ApplicationForecast) -> list[Part]:
         if forecast.covered > 0.9995
         else [f"The forecast is of launches that have {percent(forecast.covered, 1)} of the time of kernels."]
     )
-    # Imported here, as it imports models of times.
-    from crosscast.forecasting import ASSUMED
-
-    return [table, ASSUMED, *missing]
+    return [table, _ASSUMED, *missing]
 
 
 def _interpolated(summary: Summary, replayed: Sequence[Replayed]) -> list[str]:

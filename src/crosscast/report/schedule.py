@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -189,11 +189,11 @@ _EXPERIMENT_LEGEND = (
 
 def experiment_report(experiment: Experiment, facts: Mapping[str, Any]) -> Report:
     """Make the table of placements, and the table of where jobs ran."""
-    from crosscast.cluster.experiment import SHARE
+    from crosscast.cluster.experiment import REFERENCES, SHARE
 
     first, *others = _experiment_subject(facts)
     parts: list[Part] = [Heading(first, 1), *others, *(f"  {note}" for note in facts["notes"]), ""]
-    parts += [_placements(experiment), _distribution(experiment), ""]
+    parts += [_placements(experiment, REFERENCES), _distribution(experiment), ""]
     if experiment.least_makespan_s is not None:
         least = format_elapsed(experiment.least_makespan_s.value)
         parts.append(f"Lower bound on the makespan of any placement and scheduler: {least}.")
@@ -227,9 +227,7 @@ def _experiment_subject(facts: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _placements(experiment: Experiment) -> Table:
-    from crosscast.cluster.experiment import REFERENCES
-
+def _placements(experiment: Experiment, references: Collection[str]) -> Table:
     several = len(experiment.setup.seeds) > 1
     columns: dict[str, Column[PlacementSummary]] = {
         "placement": "placement",
@@ -238,7 +236,7 @@ def _placements(experiment: Experiment) -> Table:
             f"{_within(result.makespan_s) if several else ''}".rstrip()
         ),
     }
-    for name in REFERENCES:
+    for name in references:
         if any(name in result.against for result in experiment.results):
             columns[f"vs {name}, %"] = partial(_against_reference, name)
     columns |= {
