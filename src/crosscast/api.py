@@ -404,7 +404,7 @@ def evaluate(
 
 
 def _question(name: str) -> AnyQuestion:
-    expect_known(name, QUESTIONS, where="question")
+    expect_known([name], QUESTIONS, where="question")
     return QUESTIONS[name]
 
 

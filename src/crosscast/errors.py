@@ -115,7 +115,8 @@ def expect_known(
     words: str = "one of",
 ) -> None:
     """Raise InputError unless one or several names are known; `words` are before these in the message."""
-    # Callers from Python may give what is no name at all.
+    # Callers from Python may give what is no name at all, such as a list.
+    known = list(known)
     for name in [names] if isinstance(names, str) or not isinstance(names, Iterable) else names:
         if name not in known:
             expected = f"{words} {', '.join(known)}"

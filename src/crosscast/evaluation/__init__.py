@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, Unpack
 
+from crosscast.data.fields import as_sequence
 from crosscast.errors import InputError, expect_known
 
 if TYPE_CHECKING:
@@ -102,7 +103,10 @@ def options_of(kind: type[Options], given: Mapping[str, object], question: str) 
 
 def names_of(names: str | Sequence[str] | None) -> list[str] | None:
     """Names as a list; ``None`` stays."""
-    return [names] if isinstance(names, str) else None if names is None else list(names)
+    if names is None:
+        return None
+    several: Sequence[str] = as_sequence(names)
+    return list(several)
 
 
 def with_baselines(

@@ -153,8 +153,9 @@ def probe_sets(devices: int, probes: int, seed: int) -> tuple[tuple[int, ...], .
     >>> probe_sets(3, 2, seed=0)
     ((0, 1), (0, 2), (1, 2))
     """
-    if not 0 <= probes < devices:
-        raise InputError.of(where="probes", expected=f"0 to {devices - 1} of {devices} devices", found=probes)
+    if not (isinstance(probes, int | np.integer) and 0 <= probes < devices):
+        expected = f"0 to {devices - 1} of {devices} devices"
+        raise InputError.of(where="probes", expected=expected, found=repr(probes))
     if comb(devices, probes) <= MOST_SETS:
         return tuple(combinations(range(devices), probes))
     rng = np.random.default_rng(seed)
@@ -323,8 +324,8 @@ def evaluate_time(
     counts = list(dict.fromkeys(probes))
     if folds == _DEVICE:
         counts = [len(grid.devices) - 1]
-    elif folds == _BOTH and any(probes):
-        raise InputError.of(where="probes", expected=f"0 with {folds}", found=max(probes))
+    elif folds == _BOTH and any(counts):
+        raise InputError.of(where="probes", expected=f"0 with {folds}", found=max(counts))
     d = len(grid.devices)
     queries = []
     for fold in folds_of(grid, folds):
