@@ -290,7 +290,7 @@ def read_profiles(
     if path.suffix in (".parquet", ".csv"):
         profiles = read_parquet(path) if path.suffix == ".parquet" else read_csv(path)
         if not profiles:
-            raise InputError(f"{path}: expected profiles, found an empty table")
+            raise InputError.of(where=path, expected="profiles", found="an empty table")
         return profiles, {}
     if path.suffix in (".json", ".jsonl"):
         return _of_json(path), {}
@@ -339,8 +339,8 @@ def _of_trace(
     ]
     if not profiles:
         refused = next((each.refused for each in results), "it has no launches")
-        raise InputError(
-            f"{folder}: expected a trace with a launch that can be run again, found none: {refused}"
+        raise InputError.of(
+            where=folder, expected="a trace with a launch that can be run again", found=f"none: {refused}"
         )
     for launch_class, result in zip(summary.classes, results, strict=True):
         if result.refused:
@@ -355,7 +355,7 @@ def _of_dataset(folder: Path) -> tuple[list[Profile], Recorded]:
 
     dataset = dataset_named(folder)
     if dataset.profiles.num_rows == 0:
-        raise InputError(f"{folder}: expected a dataset with profiles, found none")
+        raise InputError.of(where=folder, expected="a dataset with profiles", found="none")
     return [from_row(row) for row in dataset.profiles.to_pylist()], recorded_times(dataset)
 
 
@@ -368,7 +368,9 @@ def _of_json(path: Path) -> list[Profile]:
             raise ValueError("found none")
         return [profile_of(entry, number) for number, entry in enumerate(entries)]
     except (ValueError, RecursionError, InputError) as error:
-        raise InputError(f"{path}: expected profiles as characterize --json prints them ({error})") from error
+        raise InputError.of(
+            where=path, expected=f"profiles as characterize --json prints them ({error})"
+        ) from error
 
 
 def _values(text: str) -> list[object]:
@@ -442,7 +444,9 @@ def forecast_application(
     pairs = list(zip(summary.classes, replayed, strict=True))
     known = [(each, result.profile) for each, result in pairs if result.profile]
     if not known:
-        raise InputError(f"{summary.trace.folder}: expected launches that can be run again, found none")
+        raise InputError.of(
+            where=summary.trace.folder, expected="launches that can be run again", found="none"
+        )
     batches = [ProfileBatch.of([profile], invocations=each.count) for each, profile in known]
     batch = ProfileBatch.joined(batches)
     launches_of = zip(represented(summary, replayed), replayed, strict=True)

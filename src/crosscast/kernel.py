@@ -76,7 +76,7 @@ class Program:
         if standard not in standards:
             raise InputError(f"{language} standard must be one of {', '.join(standards)}, found {standard!r}")
         if not self.content.strip():
-            raise InputError(f"{self.label}: the program is empty")
+            raise InputError.of(where=self.label, problem="the program is empty")
 
     @property
     def label(self) -> str:
@@ -134,7 +134,9 @@ class Program:
         try:
             content = path.read_bytes()
         except OSError as error:
-            raise InputError(f"{path}: cannot read the program file ({error.strerror})") from error
+            raise InputError.of(
+                where=path, problem=f"cannot read the program file ({error.strerror})"
+            ) from error
         form: Form
         if content.startswith((b"BC", b"\xde\xc0\x17\x0b")):
             form = "bitcode"
@@ -143,9 +145,10 @@ class Program:
         else:
             form = CUDA_SUFFIXES.get(path.suffix, "opencl-c")
         if form != "bitcode" and (position := _binary_at(content)) is not None:
-            raise InputError(
-                f"{path}: expected a source text, LLVM IR text or LLVM bitcode, "
-                f"found binary data (byte {position} is not text)"
+            raise InputError.of(
+                where=path,
+                expected="a source text, LLVM IR text or LLVM bitcode",
+                found=f"binary data (byte {position} is not text)",
             )
         if form == "llvm-ir":
             content = content.decode(errors="replace").encode()
@@ -355,7 +358,9 @@ def as_sizes(kernel: Kernel, label: str, sizes: int | Sequence[int]) -> tuple[in
         # int() would truncate 2.5; an index refuses it.
         return tuple(operator.index(value) for value in values)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise LaunchError(f"{kernel.name}: the {label} must be whole numbers, found {sizes!r}") from None
+        raise LaunchError.of(
+            where=kernel.name, problem=f"the {label} must be whole numbers, found {sizes!r}"
+        ) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -416,7 +421,7 @@ class Launch:
         for label, sizes in (("grid", blocks), ("block", threads)):
             if not 1 <= len(sizes) <= 3 or any(size < 1 for size in sizes):
                 expected = "1 to 3 numbers of at least 1"
-                raise LaunchError(f"{kernel.name}: {label} must be {expected}, found {sizes}")
+                raise LaunchError.of(where=kernel.name, problem=f"{label} must be {expected}, found {sizes}")
         pairs = list(itertools.zip_longest(blocks, threads, fillvalue=1))
         extent = tuple(blocks * threads for blocks, threads in pairs)
         local = tuple(threads for _, threads in pairs)
@@ -427,7 +432,7 @@ class Launch:
             sizes = as_sizes(self.kernel, name.replace("_", " "), getattr(self, name))
             object.__setattr__(self, name, sizes)  # Plain integers, also of NumPy's
         for problem in self._problems():
-            raise LaunchError(f"{self.kernel.name}: {problem}")
+            raise LaunchError.of(where=self.kernel.name, problem=problem)
 
     def _problems(self) -> Iterator[str]:
         """Sentences about wrong sizes; a later one takes it that there is none before."""

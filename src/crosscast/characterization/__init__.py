@@ -135,7 +135,7 @@ def _as_launch(
     if not isinstance(kernel, Kernel):
         raise LaunchError(f"characterize takes a Kernel or one Launch, found {type(kernel).__name__}")
     if global_size is None:
-        raise LaunchError(f"{kernel.name}: the global size is missing")
+        raise LaunchError.of(where=kernel.name, problem="the global size is missing")
     extent = as_sizes(kernel, "global size", global_size)
     group = default_local_size(extent) if local_size is None else as_sizes(kernel, "local size", local_size)
     offset = as_sizes(kernel, "global offset", global_offset)

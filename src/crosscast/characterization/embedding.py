@@ -113,9 +113,10 @@ def decode(text: str, where: str) -> Payload:
     if len(words) != 3 or words[0] != _NAME or not re.fullmatch("[0-9]{1,9}", words[1]):
         _damaged(where, f"it begins with {header[:80]!r}")
     if int(words[1]) > VERSION:
-        raise InputError(
-            f"{where}: expected an embedded profile of version {VERSION} or older, found version "
-            f"{words[1]}: a newer Crosscast wrote it"
+        raise InputError.of(
+            where=where,
+            expected=f"an embedded profile of version {VERSION} or older",
+            found=f"version {words[1]}: a newer Crosscast wrote it",
         )
     body = "".join(body.splitlines())
     if digest(body.encode()) != words[2]:
@@ -144,8 +145,9 @@ def _profile(entry: _EmbeddedEntry) -> Profile:
 
 def _damaged(where: str, reason: str) -> NoReturn:
     """Raise for an embedded payload that cannot be read."""
-    raise InputError(
-        f"{where}: the embedded profile is damaged ({reason}): take it out and run crosscast embed again"
+    raise InputError.of(
+        where=where,
+        problem=f"the embedded profile is damaged ({reason}): take it out and run crosscast embed again",
     )
 
 
@@ -178,9 +180,10 @@ def embed_in_module(content: bytes, profiles: Sequence[Profile], where: str) -> 
     module = spirv.read_module(bare, where)
     for profile in profiles:
         if profile.kernel not in module.kernels:
-            raise InputError(
-                f"{where}: expected a module with the kernel {profile.kernel!r}, "
-                f"found {', '.join(module.kernels) or 'no kernel'}"
+            raise InputError.of(
+                where=where,
+                expected=f"a module with the kernel {profile.kernel!r}",
+                found=", ".join(module.kernels) or "no kernel",
             )
     return spirv.with_strings(module, _pieces(encode(Payload(tuple(profiles), digest(bare)))))
 
@@ -214,7 +217,7 @@ def _find(content: bytes, where: str) -> _Comment | None:
     if not begins:
         return None
     if len(begins) > 1:
-        raise InputError(f"{where}: expected one comment with embedded profiles, found {len(begins)}")
+        raise InputError.of(where=where, expected="one comment with embedded profiles", found=len(begins))
     start = begins[0].start()
     inside, closed, _ = content[start:].partition(_END)
     if not closed:
@@ -276,11 +279,14 @@ def read_embedded(path: str | Path) -> tuple[Profile, ...]:
     module = _is_module(path, content)
     bare, payload = (take_out_of_module if module else take_out)(content, str(path))
     if payload is None:
-        raise InputError(f"{path}: expected a profile that crosscast embed wrote into it, found none")
+        raise InputError.of(where=path, expected="a profile that crosscast embed wrote into it", found="none")
     if digest(bare) != payload.sha256:
-        raise InputError(
-            f"{path}: the {'module' if module else 'source'} has changed since its profile was embedded "
-            "(another SHA-256): run crosscast embed again"
+        raise InputError.of(
+            where=path,
+            problem=(
+                f"the {('module' if module else 'source')} has changed since its profile was "
+                "embedded (another SHA-256): run crosscast embed again"
+            ),
         )
     return payload.profiles
 
@@ -309,13 +315,17 @@ class EmbeddingTarget:
         if in_place:
             return cls(original, before)
         if beside.resolve() == original.resolve():
-            raise InputError(f"{beside}: expected another file than the original: choose one, or --in-place")
+            raise InputError.of(
+                where=beside, expected="another file than the original: choose one, or --in-place"
+            )
         return cls.new(beside)
 
     def write(self, content: bytes) -> None:
         """Write the file atomically; links and permissions are preserved."""
         if self.before is not None and read_content(self.path) != self.before:
-            raise InputError(f"{self.path}: expected the file as it was read, found a change: run again")
+            raise InputError.of(
+                where=self.path, expected="the file as it was read", found="a change: run again"
+            )
         path = self.path.resolve()
         try:
             with atomic_file(path) as temporary:
@@ -323,18 +333,21 @@ class EmbeddingTarget:
                 if path.exists():
                     shutil.copymode(path, temporary)
         except OSError as error:
-            raise InputError(f"{self.path}: cannot write the file ({error.strerror or error})") from error
+            raise InputError.of(
+                where=self.path, problem=f"cannot write the file ({error.strerror or error})"
+            ) from error
 
 
 def _expect_replaceable(path: Path) -> None:
     if not path.absolute().parent.is_dir():
-        raise InputError(f"{path}: the folder {path.absolute().parent} does not exist")
+        raise InputError.of(where=path, problem=f"the folder {path.absolute().parent} does not exist")
     if not path.exists():
         return
     try:
         read_embedded(path)
     except InputError as error:
-        raise InputError(
-            f"{path}: expected no file, or one as crosscast embed wrote it, found another one: "
-            "choose another name with --out, or move it away"
+        raise InputError.of(
+            where=path,
+            expected="no file, or one as crosscast embed wrote it",
+            found="another one: choose another name with --out, or move it away",
         ) from error

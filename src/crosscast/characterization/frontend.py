@@ -66,9 +66,12 @@ class LoadedKernel:
         try:
             first, second, third = (int(entry.split()[-1]) for entry in entries)
         except ValueError:
-            raise InputError(
-                f"{self.kernel.program.label}: {self.kernel.name}: reqd_work_group_size: "
-                f"expected three sizes, found {', '.join(entries)}"
+            raise InputError.of(
+                where=self.kernel.program.label,
+                problem=(
+                    f"{self.kernel.name}: reqd_work_group_size: expected three sizes, found "
+                    f"{', '.join(entries)}"
+                ),
             ) from None
         return first, second, third
 
@@ -142,8 +145,8 @@ def _parse(program: Program, content: bytes) -> tuple[ir.Module, str]:
             f"of LLVM 14 to 22, found something else ({reason})"
         ) from error
     if not parsed.triple.startswith("spir64"):
-        raise InputError(
-            f"{program.label}: expected IR for the target spir64, found {parsed.triple or 'no target'}"
+        raise InputError.of(
+            where=program.label, expected="IR for the target spir64", found=f"{parsed.triple or 'no target'}"
         )
     return ir.read_module(parsed), parsed.text
 
@@ -189,7 +192,9 @@ def _not_one(program: Program, kernel: str, loaded: LoadedProgram, symbols: Sequ
     """Return the error about a name that denotes no kernel or several."""
     if symbols:
         signatures = ", ".join(loaded.cuda_kernels[symbol].signature for symbol in symbols)
-        return InputError(f"{program.label}: {kernel!r} may be any of {signatures}; name one of them so")
+        return InputError.of(
+            where=program.label, problem=f"{kernel!r} may be any of {signatures}; name one of them so"
+        )
     message = f"{program.label}: no kernel named {kernel!r}; the kernels there are: "
     message += ", ".join(load(program).kernel_names) or "none"
     if (compiled := loaded.compiled) is None:
@@ -197,8 +202,9 @@ def _not_one(program: Program, kernel: str, loaded: LoadedProgram, symbols: Sequ
     if refusal := compiled.refused.get(re.sub(r"[<(].*", "", kernel, flags=re.DOTALL).rsplit("::", 1)[-1]):
         return _refused(program, kernel, refusal)
     if named := [template for template in compiled.templates if template.startswith(f"{kernel}<")]:
-        return InputError(
-            f"{program.label}: {kernel!r} is a template, which is named with its arguments: {named[0]}"
+        return InputError.of(
+            where=program.label,
+            problem=f"{kernel!r} is a template, which is named with its arguments: {named[0]}",
         )
     if refusal := compiled.refused.get(kernel):
         message = message.replace(";", f" ({refusal.reason});", 1)
@@ -211,7 +217,7 @@ def _not_one(program: Program, kernel: str, loaded: LoadedProgram, symbols: Sequ
 
 def _refused(program: Program, kernel: str, refusal: DeclarationRefusal) -> CrosscastError:
     if refusal.is_unsupported:
-        return UnsupportedError(f"{program.label}: {kernel}: {refusal.reason}")
+        return UnsupportedError.of(where=program.label, problem=f"{kernel}: {refusal.reason}")
     return CompileError(f"{program.label}: the compiler refused the kernel {kernel}\n{refusal.reason}")
 
 

@@ -464,7 +464,9 @@ class _Reader:
         ]
         for structure in filter(None, (parameter.structure for parameter in parameters)):
             if structure not in self.parsed.sizes:
-                raise UnsupportedError(f"{name}: a parameter of type {structure} by value is not supported")
+                raise UnsupportedError.of(
+                    where=name, problem=f"a parameter of type {structure} by value is not supported"
+                )
         unnamed = sum(parameter.name.startswith("%..") for parameter in parameters)
         metadata = {
             key: [entry.strip() for entry in _ENTRY.findall(self.nodes.get(node, ""))]

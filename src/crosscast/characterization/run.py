@@ -159,7 +159,9 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
         launch = replace(launch, kernel=launch.kernel.optimized())
     loaded = load_kernel(launch.kernel)
     if options.published and options.sample_groups != "all":
-        raise LaunchError(f"{launch.kernel.name}: the published tool's metrics are those of all work-groups")
+        raise LaunchError.of(
+            where=launch.kernel.name, problem="the published tool's metrics are those of all work-groups"
+        )
     if options.sample_groups != "all":
         options = replace(options, host_time=False)
     runner = _Runner(launch, options, loaded)
@@ -181,23 +183,28 @@ def _sample(runner: _Runner) -> tuple[Sample | None, str]:
     excess, sample = _over_limit(runner, needed), None
     if waiting := _waiting(runner.built.plan):
         if isinstance(requested, int):
-            raise LaunchError(
-                f"{name}: {waiting}, so that none can be left out: "
-                f"expected no --sample-groups, found {requested}"
+            raise LaunchError.of(
+                where=name,
+                problem=(
+                    f"{waiting}, so that none can be left out: expected no --sample-groups, found {requested}"
+                ),
             )
         if excess:
-            raise LaunchError(f"{name}: {excess}; {waiting}, so that none can be left out")
+            raise LaunchError.of(where=name, problem=f"{excess}; {waiting}, so that none can be left out")
     if isinstance(requested, int):
         if fewest is not None and requested < fewest:
-            raise LaunchError(
-                f"{name}: expected at least {fewest} work-groups to sample of {_spelled(groups)}, "
-                f"found {requested}"
+            raise LaunchError.of(
+                where=name,
+                expected=f"at least {fewest} work-groups to sample of {_spelled(groups)}",
+                found=f"{requested}",
             )
         sample = sample_of(groups, requested)
     elif requested == "auto" and (excess or (needed > _MOST_MEMORY and _may_sample(runner))):
         sample = sample_of(groups, max(_SAMPLED_FOR_MEMORY, fewest or 0))
     if excess and sample is None:
-        raise LaunchError(f"{name}: {excess}; --sample-groups runs some of its work-groups in less")
+        raise LaunchError.of(
+            where=name, problem=f"{excess}; --sample-groups runs some of its work-groups in less"
+        )
     if needed >= _MUCH_MEMORY and sample is None and runner.options.note:
         buffers = format_bytes(runner.memory.nbytes)
         runner.options.note(f"{name}: needs about {format_bytes(needed)}: {buffers} of buffers, and counters")
@@ -459,14 +466,20 @@ def _threads(launch: Launch, options: Options, built: Built) -> int:
 def _check_sizes(launch: Launch, required: tuple[int, int, int] | None) -> None:
     items = math.prod(launch.global_size)
     if items > MOST_WORK_ITEMS:
-        raise LaunchError(
-            f"{launch.kernel.name}: a launch that is characterized has at most {MOST_WORK_ITEMS} work-items "
-            f"(2^31 - 1), found {items} ({' x '.join(map(str, launch.global_size))})"
+        raise LaunchError.of(
+            where=launch.kernel.name,
+            problem=(
+                f"a launch that is characterized has at most {MOST_WORK_ITEMS} work-items "
+                f"(2^31 - 1), found {items} ({' x '.join(map(str, launch.global_size))})"
+            ),
         )
     if required is not None and required != three(launch.local_size, 1):
-        raise LaunchError(
-            f"{launch.kernel.name}: the kernel requires work-groups of {required} work-items "
-            f"(reqd_work_group_size), found {launch.local_size}"
+        raise LaunchError.of(
+            where=launch.kernel.name,
+            problem=(
+                f"the kernel requires work-groups of {required} work-items "
+                f"(reqd_work_group_size), found {launch.local_size}"
+            ),
         )
 
 

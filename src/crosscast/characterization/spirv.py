@@ -144,7 +144,7 @@ _LEAST_WORDS = {OP_STRING: 3, _ENTRY_POINT: 4, _FUNCTION: 5, _DECORATE: 3}
 
 
 def _refuse(where: str, reason: str) -> NoReturn:
-    raise InputError(f"{where}: expected a whole SPIR-V module, found something else ({reason})")
+    raise InputError.of(where=where, expected="a whole SPIR-V module", found=f"something else ({reason})")
 
 
 _MOST_IDS = 0x3FFFFF
@@ -176,9 +176,12 @@ def with_strings(module: SpirvModule, texts: Sequence[str]) -> bytes:
     """Return a module with further debug strings."""
     bound = module.bound + len(texts)
     if bound > _MOST_IDS:
-        raise InputError(
-            f"{module.where}: expected a bound of ids of at most {_MOST_IDS - len(texts)}, which leaves ids "
-            f"for the profiles, found {module.bound}"
+        raise InputError.of(
+            where=module.where,
+            expected=(
+                f"a bound of ids of at most {_MOST_IDS - len(texts)}, which leaves ids for the profiles"
+            ),
+            found=f"{module.bound}",
         )
     header = module.words[:HEADER_WORDS].copy()
     header[3] = bound
@@ -200,7 +203,7 @@ def compile_module(program: Program) -> bytes:
     content = compile_spirv(program)
     imports = read_module(content, program.label).imports
     if imports:
-        raise UnsupportedError(
-            f"{program.label}: the kernel compiler has no SPIR-V for {', '.join(sorted(imports))}"
+        raise UnsupportedError.of(
+            where=program.label, problem=f"the kernel compiler has no SPIR-V for {', '.join(sorted(imports))}"
         )
     return content

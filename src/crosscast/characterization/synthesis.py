@@ -85,7 +85,7 @@ def _argument(parameter: Parameter, shape: Shape, generator: np.random.Generator
         value = np.full(width, 1.25 if dtype.kind == "f" else shape.number).astype(dtype)
         return value.tobytes() if width > 1 else dtype.type(value[0])
     if parameter.kind not in ("global", "constant"):
-        raise InputError(f"{parameter.name}: no {parameter.kind} can be made up")
+        raise InputError.of(where=parameter.name, problem=f"no {parameter.kind} can be made up")
     count = shape.elements * width
     if dtype.kind == "f":
         return generator.uniform(0.5, 1.5, count).astype(dtype)

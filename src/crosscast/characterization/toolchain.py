@@ -162,9 +162,12 @@ _MAY_BE_UNDEFINED = ("-Xclang", "-no-enable-noundef-analysis")
 def _compile(program: Program, target: str, *more: str) -> bytes:
     for option in program.options:
         if not _ALLOWED_OPENCL.fullmatch(option):
-            raise InputError(
-                f"{program.label}: compiler option {option!r} is not accepted; "
-                "expected -D, -U, -I, -cl-*, -W*, -w, -O*, or a floating-point -f option"
+            raise InputError.of(
+                where=program.label,
+                problem=(
+                    f"compiler option {option!r} is not accepted; expected -D, -U, -I, -cl-*, -W*, "
+                    "-w, -O*, or a floating-point -f option"
+                ),
             )
     arguments = [
         *(*_language(program), "-target", target),

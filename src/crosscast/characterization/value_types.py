@@ -67,11 +67,12 @@ class ValueType:
             return cls("bfloat16", SCALAR_DTYPES["float"], 1)
         kind = cls.find(name)
         if kind is None or len(kind.pointer) > 1:
-            raise InputError(
-                f"expected a type such as float, float4 or uchar "
-                f"(scalars are {', '.join(SCALAR_DTYPES)}, bfloat16; "
-                f"vectors have 2, 3, 4, 8 or 16 components), "
-                f"found {name!r}"
+            raise InputError.of(
+                expected=(
+                    f"a type such as float, float4 or uchar (scalars are {', '.join(SCALAR_DTYPES)}"
+                    ", bfloat16; vectors have 2, 3, 4, 8 or 16 components)"
+                ),
+                found=repr(name),
             )
         return kind
 
@@ -108,12 +109,14 @@ class ValueType:
     def check(self, value: float, *, may_be_negative: bool = False) -> None:
         """Raise for a number that the type cannot hold."""
         if self.is_integer and not isinstance(value, int):
-            raise InputError(f"expected a whole number for {self.name}, found {value!r}")
+            raise InputError.of(expected=f"a whole number for {self.name}", found=repr(value))
         least, greatest = self.limits
         if may_be_negative:
             least = -greatest
         if math.isfinite(value) and not least <= value <= greatest:
-            raise InputError(f"expected a number from {least} to {greatest} for {self.name}, found {value!r}")
+            raise InputError.of(
+                expected=f"a number from {least} to {greatest} for {self.name}", found=repr(value)
+            )
 
     def fit(self, value: float) -> np.generic:
         """Return `value` as a NumPy scalar; raises as `check`."""
@@ -126,7 +129,7 @@ class ValueType:
         for value in values:
             self.check(value)
         if self.width > 1 and len(values) != self.width:
-            raise InputError(f"expected {self.width} numbers for {self.name}, found {len(values)}")
+            raise InputError.of(expected=f"{self.width} numbers for {self.name}", found=len(values))
         padding = [0] * (self.slots - self.width)
         return np.array([*values, *padding], dtype=self.dtype)
 

@@ -170,7 +170,9 @@ def install_completion(
             where="--shell", expected="bash, zsh or fish", found="no shell that runs this"
         ) from error
     except OSError as error:
-        raise InputError(f"--output: cannot write {error.filename} ({error.strerror})") from error
+        raise InputError.of(
+            where="--output", problem=f"cannot write {error.filename} ({error.strerror})"
+        ) from error
     print(f"wrote {path}; a new shell completes crosscast", file=sys.stderr)
 
 

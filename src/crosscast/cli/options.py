@@ -100,7 +100,7 @@ def _bytes(_: object, tokens: Sequence[Token]) -> int:
     try:
         return parse_bytes(token.value)
     except InputError as error:
-        raise InputError(f"{token.keyword}: {error}") from None
+        raise InputError.of(where=token.keyword, problem=str(error)) from None
 
 
 def _whole(_: object, tokens: Sequence[Token]) -> int:
@@ -306,7 +306,9 @@ class LaunchOptions:
         fields = {"--global": "global_size", "--local": "local_size", "--option, -D and -I": "option"}
         for flag in names:
             if getattr(self, fields.get(flag, flag.removeprefix("--"))) not in (None, ()):
-                raise InputError(f"{flag}: {path} itself says this; leave the option out or edit the file")
+                raise InputError.of(
+                    where=flag, problem=f"{path} itself says this; leave the option out or edit the file"
+                )
 
 
 LAUNCH = LaunchOptions()

@@ -56,7 +56,12 @@ class Jobs:
         for name in ("run_s", "estimate_s"):
             times = getattr(self, name)
             if times.ndim != 2 or len(times) != count:
-                raise InputError(f"jobs: {name}: expected shape ({count}, machines), found {times.shape}")
+                raise InputError.of(
+                    where="jobs",
+                    field=name,
+                    expected=f"shape ({count}, machines)",
+                    found=f"{times.shape}",
+                )
             # Negated, so that NaN is refused as well.
             self._refuse(~(times.min(axis=1) >= 0), name, "times of at least 0 s")
         self._refuse(np.isinf(self.run_s.min(axis=1)), "run_s", "a machine on which it runs")
@@ -71,8 +76,11 @@ class Jobs:
 
     def _refuse(self, wrong: Flags, name: str, expected: str) -> None:
         if (row := first_row(wrong)) is not None:
-            raise InputError(
-                f"jobs: job {self.number[row]}: {name}: expected {expected}, found {getattr(self, name)[row]}"
+            raise InputError.of(
+                where="jobs",
+                problem=(
+                    f"job {self.number[row]}: {name}: expected {expected}, found {getattr(self, name)[row]}"
+                ),
             )
 
     def taken(self, order: Integers, submit_s: Reals) -> Jobs:
@@ -163,10 +171,12 @@ def machine_fields(path: str | Path) -> Fields:
         content = read_bytes(path, "machines", _MOST_BYTES)
         return Fields(tomllib.loads(content.decode("utf-8")), str(path))
     except RecursionError as error:
-        raise InputError(f"{path}: expected machines in TOML, found lists that are too deep") from error
+        raise InputError.of(
+            where=path, expected="machines in TOML", found="lists that are too deep"
+        ) from error
     except ValueError as error:
         # Raised for TOML, UTF-8, and numbers with too many digits.
-        raise InputError(f"{path}: expected machines in TOML ({error})") from error
+        raise InputError.of(where=path, expected=f"machines in TOML ({error})") from error
 
 
 def machines_of(fields: Fields) -> list[Machine]:
@@ -175,7 +185,7 @@ def machines_of(fields: Fields) -> list[Machine]:
     try:
         check_machines(machines)
     except InputError as error:
-        raise InputError(f"{fields.where}: {error}") from error
+        raise InputError.of(where=fields.where, problem=str(error)) from error
     return machines
 
 
@@ -189,7 +199,7 @@ def procs_or_nodes(table: Fields) -> int | None:
     """Return the number of processors, which may be called nodes."""
     procs, nodes = (table.integer(name, 1) for name in ("procs", "nodes"))
     if procs is not None and nodes is not None:
-        raise InputError(f"{table.where}: expected procs or nodes, found both")
+        raise InputError.of(where=table.where, expected="procs or nodes", found="both")
     return procs or nodes
 
 
@@ -205,7 +215,7 @@ def _machine(table: Fields) -> Machine:
             raise table.fail("cap_w", f"at least the {least_w:g} W of {what}")
     table.finish()
     if procs is None:
-        raise InputError(f"{table.where}: expected procs or nodes, found neither")
+        raise InputError.of(where=table.where, expected="procs or nodes", found="neither")
     return Machine(name, procs, has_gpu, device, idle_w, active_w, cap_w)
 
 

@@ -185,17 +185,25 @@ def _allowed(cluster: _Cluster, power_w: Reals, extra_w: Reals) -> Flags:
     jobs, machines, pair = cluster.jobs, cluster.machines, cluster.pair
     capped: Flags = (power_w <= cluster.cap_w[:, None])[pair]
     if (row := first_row(~capped.any(axis=1))) is not None:
-        raise InputError(
-            f"jobs: job {jobs.number[row]}: power: expected a configuration of at most the "
-            f"{cluster.cap_w[pair[row]]:g} W to which a processor of {machines[cluster.machine[row]].name} "
-            f"is capped, found {np.nanmin(power_w[pair[row]]):g} W at least"
+        raise InputError.of(
+            where="jobs",
+            problem=(
+                f"job {jobs.number[row]}: power: expected a configuration of at most the "
+                f"{cluster.cap_w[pair[row]]:g} W to which a processor of "
+                f"{machines[cluster.machine[row]].name} is capped, found "
+                f"{np.nanmin(power_w[pair[row]]):g} W at least"
+            ),
         )
     allowed: Flags = capped & (jobs.procs[:, None] * extra_w[pair] <= cluster.left_w)
     if (row := first_row(~allowed.any(axis=1))) is not None:
         needed = jobs.procs[row] * np.nanmin(extra_w[pair[row]])
-        raise InputError(
-            f"jobs: job {jobs.number[row]}: power: expected a configuration of at most the "
-            f"{cluster.left_w:g} W that the budget leaves beside idle processors, found {needed:g} W at least"
+        raise InputError.of(
+            where="jobs",
+            problem=(
+                f"job {jobs.number[row]}: power: expected a configuration of at most the "
+                f"{cluster.left_w:g} W that the budget leaves beside idle processors, found "
+                f"{needed:g} W at least"
+            ),
         )
     return allowed
 

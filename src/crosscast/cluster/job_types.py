@@ -65,9 +65,11 @@ def for_machines(types: JobTypes, machines: Sequence[Machine]) -> JobTypes:
         if column is None or np.isnan(types.times_s[:, column]).all():
             timed = np.flatnonzero((~np.isnan(types.times_s)).any(axis=0))
             known = ", ".join(types.devices[index] for index in timed)
-            raise InputError(
-                f"machine {machine.name}: device: expected one on which jobs have times ({known}), "
-                f"found {device!r}"
+            raise InputError.of(
+                where=f"machine {machine.name}",
+                field="device",
+                expected=f"one on which jobs have times ({known})",
+                found=repr(device),
             )
         columns.append(column)
     times = types.times_s[:, columns]
@@ -75,9 +77,11 @@ def for_machines(types: JobTypes, machines: Sequence[Machine]) -> JobTypes:
         measured = ~np.isnan(types.times_s[row])
         known = ", ".join(device for device, has in zip(types.devices, measured, strict=True) if has)
         wanted = ", ".join(types.devices[column] for column in columns)
-        raise InputError(
-            f"job type {row + 1} ({types.application[row]}): times: expected one on a device of the machines "
-            f"({wanted}), found {known or 'none'}"
+        raise InputError.of(
+            where=f"job type {row + 1} ({types.application[row]})",
+            field="times",
+            expected=f"one on a device of the machines ({wanted})",
+            found=f"{known or 'none'}",
         )
     devices = tuple(types.devices[column] for column in columns)
     return replace(types, devices=devices, times_s=times, predicted=types.predicted[:, columns])
@@ -159,9 +163,12 @@ def _nodes(runs: Observations, row: int) -> int:
     if np.isnan(nodes):
         return 1
     if not (nodes.is_integer() and 1 <= nodes <= _MOST_PROCS):
-        raise InputError(
-            f"setting {_NODES}: {runs.application[row]}, {runs.kernel[row]}: expected a whole number from 1 "
-            f"to {_MOST_PROCS}, found {nodes:g}"
+        raise InputError.of(
+            where=f"setting {_NODES}",
+            problem=(
+                f"{runs.application[row]}, {runs.kernel[row]}: expected a whole number from 1 "
+                f"to {_MOST_PROCS}, found {nodes:g}"
+            ),
         )
     return int(nodes)
 
@@ -230,16 +237,18 @@ def _by_device(devices: Sequence[str], values: Reals) -> dict[str, float]:
 
 def _types_of(table: Table, label: str) -> JobTypes:
     if not table.num_rows:
-        raise InputError(f"{label}: expected a row for each type of job, found none")
+        raise InputError.of(where=label, expected="a row for each type of job", found="none")
     cells = table.to_pydict()
     times = _vectors(label, "times", cells["times"], above_0=True)
     predicted = _vectors(label, "predicted", cells["predicted"], above_0=False)
     for row, vector in enumerate(times, start=1):
         if not vector:
-            raise InputError(f"{label}: column 'times', row {row}: expected a time on a device, found none")
+            raise InputError.of(
+                where=label, problem=f"column 'times', row {row}: expected a time on a device, found none"
+            )
     devices = tuple(sorted({device for vector in (*times, *predicted) for device in vector}))
     if len(devices) > _MOST_DEVICES:
-        raise InputError(f"{label}: expected at most {_MOST_DEVICES} devices, found {len(devices)}")
+        raise InputError.of(where=label, expected=f"at most {_MOST_DEVICES} devices", found=len(devices))
     return JobTypes(
         devices=devices,
         # An empty cell is 1.
@@ -258,8 +267,9 @@ def _submits(label: str, cells: Sequence[float | None]) -> Reals | None:
         return None
     if None in cells:
         row = cells.index(None) + 1
-        raise InputError(
-            f"{label}: column 'submit_s', row {row}: expected a time, as in other rows, found none"
+        raise InputError.of(
+            where=label,
+            problem=f"column 'submit_s', row {row}: expected a time, as in other rows, found none",
         )
     return np.array(cells, dtype=np.float64)
 
@@ -279,12 +289,14 @@ def _vectors(
 def _vector(where: str, value: object, above_0: bool) -> Mapping[str, float]:
     expected = "a number above 0" if above_0 else "a number of at least 0"
     if not isinstance(value, dict):
-        raise InputError(f"{where}: expected {expected} for each device, found {str(value)[:60]}")
+        raise InputError.of(where=where, expected=f"{expected} for each device", found=f"{str(value)[:60]}")
     for device, number in value.items():
         is_number = isinstance(number, int | float) and not isinstance(number, bool)
         # JSON's whole numbers may be too large for a float.
         if not is_number or not 0 <= number <= 1e300 or (above_0 and number == 0):
-            raise InputError(f"{where}: {device[:60]}: expected {expected}, found {str(number)[:60]}")
+            raise InputError.of(
+                where=where, field=device[:60], expected=expected, found=f"{str(number)[:60]}"
+            )
     return {device: float(number) for device, number in value.items()}
 
 
@@ -349,7 +361,7 @@ def read_speeds(path: str | Path) -> tuple[tuple[str, ...], Speeds]:
         if row["file"] == GAVEL_SPEEDS and not row.text("gpu").endswith(GAVEL_SPREAD)
     ]
     if not rows:
-        raise InputError(f"{path}: expected rows of {GAVEL_SPEEDS}, found none")
+        raise InputError.of(where=path, expected=f"rows of {GAVEL_SPEEDS}", found="none")
     kinds = tuple(dict.fromkeys(row.text("gpu") for row in rows))
     by_job = {(row.text("job"), row.integer("gpus")): [0.0] * len(kinds) for row in rows}
     for row in rows:
@@ -396,18 +408,24 @@ def read_gavel(trace: str | Path, speeds: str | Path) -> GavelTrace:
         where, fields = f"{trace}: line {line}", text.split("\t")
         layout = _LAYOUTS.get(len(fields))
         if layout is None:
-            raise InputError(f"{where}: expected 7, 9 or 10 fields with tabs between, found {len(fields)}")
+            raise InputError.of(
+                where=where, expected="7, 9 or 10 fields with tabs between", found=len(fields)
+            )
         job = fields[0].strip()
         if job not in types:
-            raise InputError(f"{where}: job type: expected one with a speed in {speeds}, found {job[:80]!r}")
+            raise InputError.of(
+                where=where, field="job type", expected=f"one with a speed in {speeds}", found=repr(job[:80])
+            )
         steps, gpus, arrival_s = (
             _number(where, name, fields[layout[name]], is_whole=name == "scale factor")
             for name in ("total steps", "scale factor", "arrival time")
         )
         if arrival_s < last:
-            raise InputError(
-                f"{where}: arrival time: expected at least {last:.15g} s, as in a line before, "
-                f"found {arrival_s:.15g}"
+            raise InputError.of(
+                where=where,
+                field="arrival time",
+                expected=f"at least {last:.15g} s, as in a line before",
+                found=f"{arrival_s:.15g}",
             )
         last = arrival_s
         steps_per_s = known_speeds.get((job, int(gpus)))
@@ -424,8 +442,8 @@ def read_gavel(trace: str | Path, speeds: str | Path) -> GavelTrace:
             runs.append([steps / speed if speed else math.inf for speed in steps_per_s])
     if not numbers:
         reasons = ", ".join(f"{count} with {reason}" for reason, count in left_out.items())
-        raise InputError(
-            f"{trace}: expected jobs whose speed is known, found none{reasons and f' ({reasons})'}"
+        raise InputError.of(
+            where=trace, expected="jobs whose speed is known", found=f"none{reasons and f' ({reasons})'}"
         )
     run_s = np.array(runs, dtype=np.float64)
     jobs = Jobs(np.array(numbers, np.int64), np.array(arrivals), np.array(procs, np.int64), run_s, run_s)
@@ -439,5 +457,5 @@ def _number(where: str, name: str, text: str, *, is_whole: bool = False) -> floa
         value = math.nan
     if not 0 <= value <= 1e15 or (is_whole and not value.is_integer()):
         kind = "a whole number" if is_whole else "a number"
-        raise InputError(f"{where}: {name}: expected {kind} of at least 0, found {text[:60]!r}")
+        raise InputError.of(where=where, field=name, expected=f"{kind} of at least 0", found=repr(text[:60]))
     return value

@@ -42,10 +42,13 @@ class Workload:
     def __post_init__(self) -> None:
         check_machines(self.machines)
         if (row := first_row(~self.runs_on.any(axis=1))) is not None:
-            raise InputError(
-                f"jobs: job {self.jobs.number[row]}: expected a machine on which it runs that has its "
-                f"{self.jobs.procs[row]} processors, found none of "
-                f"{', '.join(f'{machine.name} ({machine.procs})' for machine in self.machines)}"
+            raise InputError.of(
+                where="jobs",
+                problem=(
+                    f"job {self.jobs.number[row]}: expected a machine on which it runs that has "
+                    f"its {self.jobs.procs[row]} processors, found none of "
+                    f"{', '.join(f'{machine.name} ({machine.procs})' for machine in self.machines)}"
+                ),
             )
 
     def __len__(self) -> int:
@@ -201,7 +204,9 @@ def type_workload(
         ("predicted_s", has_seconds, source),
     ):
         if need in needs and (row := first_row(~known)) is not None:
-            raise InputError(f"job type {row + 1} ({types.application[row]}): {expected}, found none")
+            raise InputError.of(
+                where=f"job type {row + 1} ({types.application[row]})", problem=f"{expected}, found none"
+            )
     user, users = _users(types.user)
     jobs = Jobs(
         number=np.arange(1, len(types) + 1),
@@ -273,8 +278,8 @@ def read_job_table(
         uses["--estimates predicted"] = "predicted_s"
     if speeds is not None:
         for what in uses:
-            raise InputError(
-                f"{path}: expected predicted times for {what}, found a trace of Gavel, without any"
+            raise InputError.of(
+                where=path, expected=f"predicted times for {what}", found="a trace of Gavel, without any"
             )
         return _of_gavel(path, speeds, machines)
     types = read_job_types(path)
@@ -293,8 +298,11 @@ def _of_gavel(path: Path, speeds: Path, machines: Sequence[Machine]) -> JobTable
     for machine in machines:
         kind = machine.device or machine.name
         if kind not in trace.kinds:
-            raise InputError(
-                f"machine {machine.name}: device: expected one of {', '.join(trace.kinds)}, found {kind!r}"
+            raise InputError.of(
+                where=f"machine {machine.name}",
+                field="device",
+                expected=f"one of {', '.join(trace.kinds)}",
+                found=repr(kind),
             )
         columns.append(trace.kinds.index(kind))
     run_s = trace.jobs.run_s[:, columns]

@@ -107,9 +107,11 @@ def _procs_over_time(
     names = [machine.name for machine in machines]
     for each in reservations:
         if each.machine not in names:
-            raise InputError(
-                f"reservation {each.name}: machine: expected one of {', '.join(names)}, "
-                f"found {each.machine!r}"
+            raise InputError.of(
+                where=f"reservation {each.name}",
+                field="machine",
+                expected=f"one of {', '.join(names)}",
+                found=repr(each.machine),
             )
     borders = {origin_s + time for each in reservations for time in (each.start_s, each.end_s)}
     step_s = np.array([-np.inf, *sorted(borders - {math.inf})])
@@ -126,9 +128,11 @@ def _procs_over_time(
                 if other is not each and other.machine == each.machine and other.start_s <= at_s < other.end_s
             ]
             over = f" over that of {', '.join(others)}" if others else ""
-            raise InputError(
-                f"reservation {each.name}: procs: expected at most the {machines[index].procs} of "
-                f"{each.machine}, found {each.procs or machines[index].procs}{over} at {at_s:g} s"
+            raise InputError.of(
+                where=f"reservation {each.name}",
+                field="procs",
+                expected=f"at most the {machines[index].procs} of {each.machine}",
+                found=f"{each.procs or machines[index].procs}{over} at {at_s:g} s",
             )
     return step_s, procs
 
@@ -169,14 +173,19 @@ def extra_power_w(placed: PlacedJobs) -> Reals:
     number, idle_w = placed.jobs.number, placed.of_machine("idle_w") * placed.jobs.procs
     total_w = _power_w(placed)
     if (row := first_row(np.isnan(total_w))) is not None:
-        raise InputError(
-            f"machine {placed.machines[placed.machine[row]].name}: active_w is missing, expected the watts "
-            f"of a processor that runs a job, as nothing is known of the power of job {number[row]}"
+        raise InputError.of(
+            where=f"machine {placed.machines[placed.machine[row]].name}",
+            problem=(
+                "active_w is missing, expected the watts of a processor that runs a job, as "
+                f"nothing is known of the power of job {number[row]}"
+            ),
         )
     if (row := first_row(total_w < idle_w)) is not None:
-        raise InputError(
-            f"job {number[row]}: power_w: expected at least the {idle_w[row]:g} W of its processors "
-            f"when they are idle, found {total_w[row]:g} W"
+        raise InputError.of(
+            where=f"job {number[row]}",
+            field="power_w",
+            expected=f"at least the {idle_w[row]:g} W of its processors when they are idle",
+            found=f"{total_w[row]:g} W",
         )
     return total_w - idle_w
 
@@ -202,9 +211,14 @@ def _check_caps(placed: PlacedJobs) -> None:
     power_w, most_w = _power_w(placed), placed.of_machine("cap_w") * placed.jobs.procs
     # Where no power is known, nothing is above a cap.
     if (row := first_row(power_w > most_w)) is not None:
-        raise InputError(
-            f"job {placed.jobs.number[row]}: power_w: expected at most the {most_w[row]:g} W to which its "
-            f"processors of {placed.machines[placed.machine[row]].name} are capped, found {power_w[row]:g} W"
+        raise InputError.of(
+            where=f"job {placed.jobs.number[row]}",
+            field="power_w",
+            expected=(
+                f"at most the {most_w[row]:g} W to which its processors of "
+                f"{placed.machines[placed.machine[row]].name} are capped"
+            ),
+            found=f"{power_w[row]:g} W",
         )
 
 

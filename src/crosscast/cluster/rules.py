@@ -158,8 +158,11 @@ class JobNames:
         indices = self.indices(known)
         if (row := first_row(indices < 0)) is not None:
             name = "none" if self.index[row] < 0 else repr(self.names[self.index[row]])
-            raise InputError(
-                f"job {number[row]}: {what}: expected one {where} ({', '.join(known)}), found {name}"
+            raise InputError.of(
+                where=f"job {number[row]}",
+                field=what,
+                expected=f"one {where} ({', '.join(known)})",
+                found=f"{name}",
             )
         return indices
 
@@ -239,10 +242,11 @@ def _check_partitions(partitions: Sequence[Partition], jobs: Jobs, partition: In
         (estimate_s > long_s, long_s, estimate_s, "time", " s"),
     ):
         if (row := first_row(exceeds)) is not None:
-            raise InputError(
-                f"job {jobs.number[row]}: {what}: expected at most the {most[row]:g}{unit} of partition "
-                f"{partitions[partition[row]].name}, found {values[row]:g}{unit} "
-                f"(so {np.count_nonzero(exceeds):,} of {len(jobs):,} jobs)"
+            raise InputError.of(
+                where=f"job {jobs.number[row]}",
+                field=what,
+                expected=f"at most the {most[row]:g}{unit} of partition {partitions[partition[row]].name}",
+                found=f"{values[row]:g}{unit} (so {np.count_nonzero(exceeds):,} of {len(jobs):,} jobs)",
             )
 
 

@@ -181,8 +181,11 @@ def _check(jobs: Jobs, machines: Sequence[Machine], policy: Policy) -> None:
     for name in ("run_s", "estimate_s"):
         columns = getattr(jobs, name).shape[1]
         if columns not in (1, len(machines)):
-            raise InputError(
-                f"jobs: {name}: expected times on 1 or {len(machines)} machines, found {columns}"
+            raise InputError.of(
+                where="jobs",
+                field=name,
+                expected=f"times on 1 or {len(machines)} machines",
+                found=f"{columns}",
             )
 
 

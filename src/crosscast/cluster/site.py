@@ -33,12 +33,15 @@ class Reservation:
 
     def __post_init__(self) -> None:
         if not 0 <= self.start_s < self.end_s:
-            raise InputError(
-                f"reservation {self.name}: expected a start of at least 0 s and an end after it, "
-                f"found {self.start_s:g} s and {self.end_s:g} s"
+            raise InputError.of(
+                where=f"reservation {self.name}",
+                expected="a start of at least 0 s and an end after it",
+                found=f"{self.start_s:g} s and {self.end_s:g} s",
             )
         if self.procs is not None and self.procs < 1:
-            raise InputError(f"reservation {self.name}: procs: expected at least 1, found {self.procs}")
+            raise InputError.of(
+                where=f"reservation {self.name}", field="procs", expected="at least 1", found=f"{self.procs}"
+            )
 
 
 @dataclass(frozen=True)
@@ -299,13 +302,15 @@ def _rules(fields: Fields, folder: Path) -> SiteRules:
         raise fields.fail("preemption", f"tables under [[{preemption}]]")
     weights = None if priority is None else _weights(priority)
     if weights is not None and weights.qos > 0 and not qualities:
-        raise InputError(f"{fields.where}: priority: qos: expected tables under [[qos]], found none")
+        raise InputError.of(
+            where=fields.where, problem="priority: qos: expected tables under [[qos]], found none"
+        )
     forecasts = None
     if walltime is not None:
         forecasts = folder / required_text(walltime, "forecasts")
         walltime.finish()
         if not forecasts.is_file():
-            raise InputError(f"{forecasts}: cannot read the forecasts (no such file)")
+            raise InputError.of(where=forecasts, problem="cannot read the forecasts (no such file)")
     return SiteRules(weights, qualities, partitions, preemption, forecasts)
 
 
@@ -326,9 +331,11 @@ def _weights(table: Fields) -> Weights:
     if given is not None:
         shares = {name: given.number(name, ge=0) or 0.0 for name, _ in given.items()}
         if not sum(shares.values()) > 0:
-            raise InputError(f"{given.where}: expected a share above 0, found none")
+            raise InputError.of(where=given.where, expected="a share above 0", found="none")
     elif numbers.get("fair_share", 0) > 0:
-        raise InputError(f"{table.where}: fair_share: expected shares of accounts under shares, found none")
+        raise InputError.of(
+            where=table.where, field="fair_share", expected="shares of accounts under shares", found="none"
+        )
     table.finish()
     return Weights(**numbers, favor_small=favor_small, shares=shares)
 
@@ -363,7 +370,7 @@ def _reservation(table: Fields) -> Reservation:
     try:
         return Reservation(name, machine, start_s, end_s, procs)
     except InputError as error:
-        raise InputError(f"{table.where}: {error}") from error
+        raise InputError.of(where=table.where, problem=str(error)) from error
 
 
 def _time(table: Fields, name: str) -> float:
@@ -372,7 +379,7 @@ def _time(table: Fields, name: str) -> float:
     try:
         return parse_elapsed(str(table.take(name)))
     except InputError as error:
-        raise InputError(f"{table.where}: {name}: {error}") from error
+        raise InputError.of(where=table.where, problem=f"{name}: {error}") from error
 
 
 def _sharing(site: Site, table: Fields, folder: Path) -> Site:
@@ -411,18 +418,26 @@ def _power(table: Fields, folder: Path) -> Site:
     limit_s = _time(table, "shift_limit") if "shift_limit" in table else None
     table.finish()
     if measured and options is None:
-        raise InputError(f"{table.where}: measured: expected options, whose power is predicted, found none")
+        raise InputError.of(
+            where=table.where, field="measured", expected="options, whose power is predicted", found="none"
+        )
     if (set(shifts) - {"never"}) and limit_s is None:
-        raise InputError(f"{table.where}: shift_limit is missing, expected how long jobs may be delayed")
+        raise InputError.of(
+            where=table.where, problem="shift_limit is missing, expected how long jobs may be delayed"
+        )
     if len(given) != 1:
         which = "both" if given else "neither"
-        raise InputError(f"{table.where}: expected budget_w or budget, found {which}")
+        raise InputError.of(where=table.where, expected="budget_w or budget", found=f"{which}")
     if options is None and policies:
-        raise InputError(f"{table.where}: policies: expected options to choose from, found none")
+        raise InputError.of(
+            where=table.where, field="policies", expected="options to choose from", found="none"
+        )
     budget = constant_budget(watts) if watts is not None else read_budget(folder / str(file))
     for shift, unit in (("price", "price_per_kwh"), ("carbon", "carbon_g_per_kwh")):
         if shift in shifts and getattr(budget, unit) is None:
-            raise InputError(f"{table.where}: shift: {shift}: expected a budget with {unit}, found none")
+            raise InputError.of(
+                where=table.where, problem=f"shift: {shift}: expected a budget with {unit}, found none"
+            )
     return Site(
         budget=budget,
         options=None if options is None else folder / options,

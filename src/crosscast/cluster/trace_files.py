@@ -71,8 +71,8 @@ def read_swf(path: str | Path) -> JobTrace:
         block = _Block(path, first, text, _NO_JOBS.sub(b"", text))
         comment_bytes += len(text) - len(block.jobs)
         if comment_bytes > _MOST_COMMENTS:
-            raise InputError(
-                f"{path}: expected a line for each job, found {comment_bytes} bytes of other lines"
+            raise InputError.of(
+                where=path, expected="a line for each job", found=f"{comment_bytes} bytes of other lines"
             )
         if not block.jobs:
             continue
@@ -80,11 +80,11 @@ def read_swf(path: str | Path) -> JobTrace:
         last_submit = np.fmax.reduce(numbers[:, 1], initial=last_submit)
         count += len(numbers)
         if count > _MOST_JOBS:
-            raise InputError(f"{path}: expected at most {_MOST_JOBS} jobs, found more")
+            raise InputError.of(where=path, expected=f"at most {_MOST_JOBS} jobs", found="more")
         for column, cells in zip(columns, (numbers * _UNITS).T, strict=True):
             column.append(_lean(cells))
     if not count:
-        raise InputError(f"{path}: expected a line for each job, found none")
+        raise InputError.of(where=path, expected="a line for each job", found="none")
     # Column by column: all blocks and all columns at once would hold the trace in memory twice.
     joined = {name: _joined(columns.pop(0)) for name in NAMES}
     return JobTrace(path.name.removesuffix(".gz").removesuffix(".swf"), header_of(comments), joined)
@@ -100,7 +100,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, gzip.GzipFile(fileobj=plain)) if is_gzip else plain
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: cannot read the trace ({reason})") from error
+        raise InputError.of(where=path, problem=f"cannot read the trace ({reason})") from error
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -108,18 +108,23 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
     total, line, rest = 0, 1, b""
     with opened(path) as file:
         if path.suffix == ".gz" and not isinstance(file, gzip.GzipFile):
-            raise InputError(f"{path}: expected a file compressed with gzip, found something else")
+            raise InputError.of(where=path, expected="a file compressed with gzip", found="something else")
         while piece := file.read(_BLOCK):
             total += len(piece)
             if total > _MOST_BYTES:
-                raise InputError(f"{path}: expected a trace of at most {_MOST_BYTES >> 30} GiB, found more")
+                raise InputError.of(
+                    where=path, expected=f"a trace of at most {_MOST_BYTES >> 30} GiB", found="more"
+                )
             lines, end, rest = (rest + piece).rpartition(b"\n")
             if len(rest) > _LONGEST_LINE:
                 # Refused here, before the whole file is one line in memory.
                 long_line = line + lines.count(b"\n") + len(end)
-                raise InputError(
-                    f"{path}: line {long_line}: expected {len(FIELDS)} numbers, found more than "
-                    f"{_LONGEST_LINE >> 10} KiB without an end of line"
+                raise InputError.of(
+                    where=path,
+                    problem=(
+                        f"line {long_line}: expected {len(FIELDS)} numbers, found more than "
+                        f"{_LONGEST_LINE >> 10} KiB without an end of line"
+                    ),
                 )
             if end:
                 yield line, lines + end
@@ -168,8 +173,8 @@ class _Block:
                     found = repr(word[:40].decode("utf-8", errors="replace"))
                     raise self._error(line, index, "a number", found)
             if len(words) != len(FIELDS):
-                raise InputError(
-                    f"{self.path}: line {line}: expected {len(FIELDS)} fields, found {len(words)}"
+                raise InputError.of(
+                    where=self.path, problem=f"line {line}: expected {len(FIELDS)} fields, found {len(words)}"
                 )
             yield line, words
 
@@ -260,7 +265,9 @@ def text_lines(path: Path, longest: int = _LONGEST_LINE) -> Iterator[tuple[int, 
             total += len(line)
             if len(line) > longest or total > _MOST_BYTES:
                 what = "line" if len(line) > longest else "file"
-                raise InputError(f"{path}: line {number}: expected a job, found too long a {what}")
+                raise InputError.of(
+                    where=path, problem=f"line {number}: expected a job, found too long a {what}"
+                )
             if not line:
                 return
             yield number, line.decode("utf-8", errors="replace").rstrip("\r\n")
@@ -391,7 +398,7 @@ def _sacct_table(path: Path) -> tuple[dict[str, tuple[str, ...]], list[int]]:
         if "." not in row[header.index("JobID")]:
             jobs[number] = row
     if not jobs:
-        raise InputError(f"{path}: expected a line for each job, found none")
+        raise InputError.of(where=path, expected="a line for each job", found="none")
     return dict(zip(header, zip(*jobs.values(), strict=True), strict=True)), list(jobs)
 
 

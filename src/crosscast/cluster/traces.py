@@ -256,7 +256,9 @@ class JobTrace:
                 usable &= ~excluded
         if not usable.any():
             counts = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
-            raise InputError(f"trace {self.label}: expected jobs that ran, found none ({counts})")
+            raise InputError.of(
+                where=f"trace {self.label}", expected="jobs that ran", found=f"none ({counts})"
+            )
         return np.flatnonzero(usable), left_out
 
 

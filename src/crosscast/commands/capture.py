@@ -70,7 +70,9 @@ def report(options: WriteReport) -> None:
         idle |= {"--application": options.application is not None, "--seed and --jobs": options.run != RUN}
     for option, is_given in idle.items():
         if is_given:
-            raise InputError(f"{option}: nothing in the report on a {kind} depends on it; leave it out")
+            raise InputError.of(
+                where=option, problem=f"nothing in the report on a {kind} depends on it; leave it out"
+            )
     if is_trace(options.folder):
         _of_trace(options)
         return

@@ -93,7 +93,9 @@ class Outputs:
             try:
                 write(self.profiles, path)
             except OSError as error:
-                raise InputError(f"{flag}: cannot write {path} ({error.strerror or error})") from error
+                raise InputError.of(
+                    where=flag, problem=f"cannot write {path} ({error.strerror or error})"
+                ) from error
             tell(f"wrote {path}")
         if options.html is not None:
             many = len(self.profiles) > MOST_PROFILES
@@ -114,8 +116,9 @@ def characterize(options: Characterize) -> None:
         raise InputError("--json and --csv both want standard output: choose one")
     sample_groups = options.launch.sampled("all")
     if options.aiwc is not None and sample_groups != "all":
-        raise InputError(
-            "--aiwc: the published tool's metrics are of all work-groups; leave --sample-groups out"
+        raise InputError.of(
+            where="--aiwc",
+            problem="the published tool's metrics are of all work-groups; leave --sample-groups out",
         )
     if options.threads is not None and options.threads < 1:
         raise InputError.of(where="--threads", expected="at least 1", found=f"{options.threads}")
@@ -225,16 +228,23 @@ def _subject(options: Embed) -> _Subject:
     file, profiles, launch = options.file, options.profiles, options.launch
     launches: tuple[Launch, ...] = ()
     if profiles is not None and launch != LAUNCH:
-        raise InputError("--profiles: nothing to launch, as the table has the profiles; leave the launch out")
+        raise InputError.of(
+            where="--profiles",
+            problem="nothing to launch, as the table has the profiles; leave the launch out",
+        )
     if file.suffix in LAUNCH_FILES or launch.described:
         launches = tuple(read_inputs(file, launch)[0])
         program = launches[0].kernel.program
     elif profiles is not None:
         program = Program.from_file(file)
     else:
-        raise InputError(
-            f"{file}: expected a launch file ({', '.join(LAUNCH_FILES)}), which names a source and says what "
-            "to launch, or --profiles or a launch (--global 1024 --arg ...) beside a source"
+        raise InputError.of(
+            where=file,
+            expected=(
+                f"a launch file ({', '.join(LAUNCH_FILES)}), which names a source and says "
+                "what to launch, or --profiles or a launch (--global 1024 --arg ...) beside a "
+                "source"
+            ),
         )
     if program.form != "opencl-c":
         raise InputError.of(where=program.label, expected="a source in OpenCL C", found=f"{program.form}")
@@ -276,7 +286,9 @@ def _as_profiled(program: Program, profiles: Sequence[Profile]) -> Program:
     """Set the compiler options of the profiles."""
     settings = {(str(p.program.get("standard") or "1.2"), compiler_options(p.program)) for p in profiles}
     if len(settings) > 1:
-        raise UnsupportedError(f"{program.label}: its profiles were made with different compiler options")
+        raise UnsupportedError.of(
+            where=program.label, problem="its profiles were made with different compiler options"
+        )
     ((standard, options),) = settings
     return replace(program, standard=standard, options=options)
 

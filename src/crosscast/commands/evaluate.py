@@ -72,8 +72,9 @@ def evaluate(
         and options.folds == "leave-device-out"
         and options.probes is not None
     ):
-        raise InputError(
-            f"--probes: with {options.folds} all other devices are measured; leave the option out"
+        raise InputError.of(
+            where="--probes",
+            problem=f"with {options.folds} all other devices are measured; leave the option out",
         )
     with fitting(options.run) as keywords:
         data = _data_named(options.dataset, options.question)

@@ -166,7 +166,9 @@ def _grid_launch(program: Program, direct: LaunchOptions) -> Launch:
 def _variable(text: str, index: int, seed: int) -> tuple[str, Argument]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise InputError(f"--variable {text}: expected NAME={FORMS.split(',')[0]}, such as n=int=512")
+        raise InputError.of(
+            where=f"--variable {text}", expected=f"NAME={FORMS.split(',')[0]}, such as n=int=512"
+        )
     return name, _argument(value, (1 << 16) + index, seed, f"--variable {text}")
 
 
@@ -201,7 +203,7 @@ def _argument(text: str, index: int, seed: int, where: str | None = None) -> Arg
     fields = parse_argument(text, where)
 
     def parameter() -> Parameter:
-        raise InputError(f"{fields.where}: the type is missing")
+        raise InputError.of(where=fields.where, problem="the type is missing")
 
     return build_argument(fields, Path(), (seed, index), parameter)
 
@@ -220,11 +222,11 @@ def _sizes(flag: str, text: str) -> tuple[int, ...]:
 def launch_file(what: str, launch: LaunchOptions) -> Iterator[str]:
     """Yield `what` or, where the options describe its launch, a temporary launch file."""
     if launch.sample_groups is not None:
-        raise InputError("--sample-groups: what is measured runs in full; leave it out")
+        raise InputError.of(where="--sample-groups", problem="what is measured runs in full; leave it out")
     is_program = Path(what).is_file() and Path(what).suffix not in LAUNCH_FILES
     if not launch.described and not (launch.kernel and is_program):
         if launch.kernel:
-            raise InputError(f"--kernel: all kernels of {what} are measured; leave it out")
+            raise InputError.of(where="--kernel", problem=f"all kernels of {what} are measured; leave it out")
         yield what
         return
     described, *others = read_inputs(Path(what), launch)[0]
@@ -281,7 +283,7 @@ def parse_argument(text: str, where: str | None = None) -> Fields:
     # The first mark decides, as a file's name may contain `:` and `=`, but a number no `@`.
     mark = min((text.find(m) for m in "=@:" if m in text), default=-1)
     if mark < 1:
-        raise InputError(f"{where}: expected {FORMS}")
+        raise InputError.of(where=where, expected=FORMS)
     kind, rest = text[:mark], text[mark + 1 :]
     if text[mark] == "@":
         return Fields({"type": kind, "file": rest}, where)
@@ -315,9 +317,12 @@ def _fill(where: str, text: str) -> dict[str, object]:
     expect_known(name, _FILL_FIELDS, where=where, field="fill")
     names = _FILL_FIELDS[name]
     if len(numbers) > len(names):
-        raise InputError(
-            f"{where}: fill: {name} takes at most {len(names)} numbers ({', '.join(names) or 'none'}), "
-            f"found {len(numbers)}"
+        raise InputError.of(
+            where=where,
+            problem=(
+                f"fill: {name} takes at most {len(names)} numbers ({', '.join(names) or 'none'}"
+                f"), found {len(numbers)}"
+            ),
         )
     values = {field: _number(where, number) for field, number in zip(names, numbers, strict=False)}
     return {"fill": name, **values}
@@ -327,7 +332,9 @@ def _image(where: str, text: str) -> dict[str, object]:
     """Parse ``TYPE:ORDER:HEIGHTxWIDTH[:FILL]``."""
     kind, *rest = text.split(":", 3)
     if len(rest) < 2:
-        raise InputError(f"{where}: expected image:TYPE:ORDER:SHAPE[:FILL], such as image:uchar:RGBA:480x640")
+        raise InputError.of(
+            where=where, expected="image:TYPE:ORDER:SHAPE[:FILL], such as image:uchar:RGBA:480x640"
+        )
     shape = [_number(where, extent) for extent in rest[1].split("x")]
     return {"type": kind, "channel_order": rest[0], "shape": shape, **_fill(where, ":".join(rest[2:]))}
 

@@ -263,17 +263,17 @@ def check_writable(option: str, folder: Path) -> None:
     """Raise InputError unless a folder can be created and written into."""
     obstacle = _obstacle(folder)
     if obstacle:
-        raise InputError(f"{option}: cannot write into the folder {folder} ({obstacle})")
+        raise InputError.of(where=option, problem=f"cannot write into the folder {folder} ({obstacle})")
 
 
 def check_file(option: str, path: Path) -> None:
     """Raise InputError if a file is a folder, or its folder does not exist or is not writable."""
     if not path.absolute().parent.is_dir():
-        raise InputError(f"{option}: the folder {path.absolute().parent} does not exist")
+        raise InputError.of(where=option, problem=f"the folder {path.absolute().parent} does not exist")
     if path.is_dir():
         raise InputError.of(where=option, expected="a file", found=f"the folder {path}")
     if obstacle := _obstacle(path.absolute().parent):
-        raise InputError(f"{option}: cannot write the file {path} ({obstacle})")
+        raise InputError.of(where=option, problem=f"cannot write the file {path} ({obstacle})")
 
 
 def check_picture(option: str, path: Path) -> None:
@@ -292,7 +292,7 @@ def cache_folder() -> Path:
         raise InputError(f"this user has no home folder for a cache: {_INSTEAD}") from error
     obstacle = _obstacle(folder)
     if obstacle:
-        raise InputError(f"cannot write the cache in {folder} ({obstacle}): {_INSTEAD}")
+        raise InputError.of(where=f"cannot write the cache in {folder} ({obstacle})", problem=_INSTEAD)
     return folder
 
 

@@ -48,9 +48,11 @@ def placements(options: SimulatePlacements) -> None:
     if jobs is None:
         for option, value in (("--arrivals", options.arrivals), ("--seed", seeds[1:] or None)):
             if value is not None:
-                raise InputError(
-                    f"{option}: {table.label} says when jobs are submitted; leave the option out, or draw "
-                    "--jobs"
+                raise InputError.of(
+                    where=option,
+                    problem=(
+                        f"{table.label} says when jobs are submitted; leave the option out, or draw --jobs"
+                    ),
                 )
     interarrival_s = 0.0
     if options.arrivals is not None:

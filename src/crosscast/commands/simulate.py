@@ -301,17 +301,23 @@ def _placement(
     name, jobs = site.placement, cleaned.jobs
     if len(machines) == 1:
         if name is not None:
-            raise InputError(f"{file}: placement: nothing to choose with one machine; leave it out")
+            raise InputError.of(
+                where=file, problem="placement: nothing to choose with one machine; leave it out"
+            )
         return None
     partitions = site.rules.partitions
     if partitions:
         if name is not None:
-            raise InputError(f"{file}: placement: jobs go to the machines of partitions; leave it out")
+            raise InputError.of(
+                where=file, problem="placement: jobs go to the machines of partitions; leave it out"
+            )
         names = trace.names_of("partition", cleaned.rows)
         return Bound(machines_of_partitions(partitions, machines, jobs.number, names))
     if name is None:
-        raise InputError(
-            f"{file}: placement is missing: expected one of {', '.join(KNOWN)} for {len(machines)} machines"
+        raise InputError.of(
+            where=file,
+            field="placement is missing",
+            expected=f"one of {', '.join(KNOWN)} for {len(machines)} machines",
         )
 
     # Imported here, as placements of types of jobs import models.
@@ -359,7 +365,9 @@ class ScheduleFiles:
                 )
         if self.window is not None:
             if not self.draws:
-                raise InputError("--window: nothing to draw without --figures or --html; leave it out")
+                raise InputError.of(
+                    where="--window", problem="nothing to draw without --figures or --html; leave it out"
+                )
             self._from_s, self._to_s = _window(self.window)
 
     @property
@@ -441,7 +449,7 @@ def _window(text: str) -> tuple[float, float]:
         from_s = parse_elapsed(start) if start else 0.0
         to_s = parse_elapsed(end) if end else float("inf")
     except InputError as error:
-        raise InputError(f"--window: {error}") from error
+        raise InputError.of(where="--window", problem=str(error)) from error
     if to_s <= from_s:
         raise InputError.of(
             where="--window", expected=f"an end after the start, {from_s:g} s", found=f"{to_s:g} s"

@@ -87,7 +87,9 @@ def kind_of(path: str | Path) -> Kind:
             return "dataset"
         if is_named(name):
             return "model"
-        raise InputError(f"{path}: expected a file, a folder, or the name of a model or dataset, found none")
+        raise InputError.of(
+            where=path, expected="a file, a folder, or the name of a model or dataset", found="none"
+        )
     if file.is_dir():
         return "model" if (file / store.CARD).exists() else "dataset"
     if file.suffix == ".swf" or file.name.endswith(".swf.gz"):
@@ -103,7 +105,7 @@ def _header(path: Path) -> list[str]:
             return next(csv.reader(file), [])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: cannot read the file ({reason})") from error
+        raise InputError.of(where=path, problem=f"cannot read the file ({reason})") from error
 
 
 def _of_profiles(profiles: Iterable[Profile], path: Path | None = None) -> dict[str, Numbers]:

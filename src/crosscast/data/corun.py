@@ -165,7 +165,9 @@ def _cells(mixes: Table, name: str) -> list[object]:
 def _isolated_run(row: TableRow, where: str) -> IsolatedRun:
     features = json.loads(row.text("features"))
     if not isinstance(features, dict) or not all(map(is_finite, features.values())):
-        raise InputError(f"{where}: column 'features': expected finite numbers by name, found others")
+        raise InputError.of(
+            where=where, field="column 'features'", expected="finite numbers by name", found="others"
+        )
     return IsolatedRun(
         *(row.text("application"), row.text("size"), row.text("device")),
         row.number_or_none("time_s"),
@@ -332,18 +334,22 @@ def write_profile(isolated_run: IsolatedRun, device: Mapping[str, object], path:
     _profile(content, str(path))
     text = json.dumps(content, indent=1, sort_keys=True, allow_nan=False)
     if len(text) >= _MOST_BYTES:
-        raise InputError(f"{path}: expected a file of at most {_MOST_BYTES >> 20} MiB, found a larger one")
+        raise InputError.of(
+            where=path, expected=f"a file of at most {_MOST_BYTES >> 20} MiB", found="a larger one"
+        )
     with atomic_file(path, _WHAT) as temporary:
         temporary.write_text(f"{text}\n", encoding="utf-8")
 
 
 def _content(isolated_run: IsolatedRun, device: Mapping[str, object], path: Path) -> dict[str, object]:
     if device.get("device", isolated_run.device) != isolated_run.device:
-        raise InputError(f"{path}: device: expected {isolated_run.device!r}, found {device['device']!r}")
+        raise InputError.of(
+            where=path, field="device", expected=repr(isolated_run.device), found=repr(device["device"])
+        )
     try:
         Configuration.of(isolated_run.device, isolated_run.configuration)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        raise InputError.of(where=path, problem=str(error)) from error
     facts = {name: device[name] for name in _FACTS if device.get(name) not in (None, "")}
     cells = {name: value for name, value in vars(isolated_run).items() if value is not None}
     return cells | {
@@ -379,21 +385,22 @@ def read_profile(path: str | Path) -> IsolatedRunProfile:
     try:
         content = STRICT_JSON.decode(read_bytes(path, _WHAT, _MOST_BYTES).decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: expected an isolated run in JSON ({error})") from error
+        raise InputError.of(where=path, expected=f"an isolated run in JSON ({error})") from error
     return profile_from(content, str(path))
 
 
 def profile_from(content: object, where: str) -> IsolatedRunProfile:
     """Read an isolated run from the JSON value of a file; messages begin with `where`."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(
-            f"{where}: expected an isolated run, as crosscast corun profile writes it, found other JSON"
+        raise InputError.of(
+            where=where, expected="an isolated run, as crosscast corun profile writes it", found="other JSON"
         )
     version = content.get("version")
     if isinstance(version, int) and version > VERSION:
-        raise InputError(
-            f"{where}: expected an isolated run of version {VERSION} or older, found version {version}: a "
-            "newer Crosscast wrote it"
+        raise InputError.of(
+            where=where,
+            expected=f"an isolated run of version {VERSION} or older",
+            found=f"version {version}: a newer Crosscast wrote it",
         )
     return _profile(content, where)
 
@@ -404,7 +411,7 @@ def _profile(content: Mapping[str, object], where: str) -> IsolatedRunProfile:
     try:
         Configuration.of_values(device["device"], file.configuration)
     except InputError as error:
-        raise InputError(f"{where}: {error}") from error
+        raise InputError.of(where=where, problem=str(error)) from error
     for name, value in file.features.items():
         if name.startswith("slowdown_") and value <= 0:
             raise InputError.of(

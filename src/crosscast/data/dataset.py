@@ -206,9 +206,12 @@ def _refuse(
     row = pc.index(pc.fill_null(wrong, False), True).as_py()
     if row >= 0:
         cells = dataset.table(schema).column(name) if values is None else values
-        raise InputError(
-            f"{dataset.label}: {schema.table}: column {name!r}, row {row + 1}: expected {expected(row)}, "
-            f"found {_shown(cells[row].as_py())}"
+        raise InputError.of(
+            where=dataset.label,
+            problem=(
+                f"{schema.table}: column {name!r}, row {row + 1}: expected {expected(row)}, "
+                f"found {_shown(cells[row].as_py())}"
+            ),
         )
 
 
@@ -244,18 +247,19 @@ def read_dataset(folder: str | Path) -> Dataset:
     folder = Path(folder)
     if not folder.is_dir():
         contents = "a file" if folder.exists() else "nothing"
-        raise InputError(f"{folder}: expected a folder with a dataset, found {contents}")
+        raise InputError.of(where=folder, expected="a folder with a dataset", found=f"{contents}")
     if is_cut_off(folder):
-        raise InputError(
-            f"{folder}: expected tables that were written together, found some of an import that was cut off "
-            "or is under way: import again"
+        raise InputError.of(
+            where=folder,
+            expected="tables that were written together",
+            found="some of an import that was cut off or is under way: import again",
         )
     # Parts are read first, as a build may merge them into the tables meanwhile.
     unmerged = parts(folder)
     read = [(part.schema, _read(part.path, part.schema)) for part in unmerged]
     if not unmerged and not any(_path(folder, schema).exists() for schema in _TELLING):
         names = ", ".join(f"{schema.table}.parquet" for schema in _TELLING)
-        raise InputError(f"{folder}: expected one of {names} of a dataset, found none")
+        raise InputError.of(where=folder, expected=f"one of {names} of a dataset", found="none")
     tables = {
         schema.table: _read(path, schema) if (path := _path(folder, schema)).exists() else _empty(schema)
         for schema in TABLES
@@ -305,8 +309,10 @@ def write_dataset(dataset: Dataset, folder: str | Path) -> None:
     while tables replace others, `read_dataset` refuses the folder until it is written again.
     """
     if unmerged := parts(folder):
-        raise InputError(
-            f"{folder}: expected no unfinished build, found {unmerged[0].path} (finish it, or take another)"
+        raise InputError.of(
+            where=folder,
+            expected="no unfinished build",
+            found=f"{unmerged[0].path} (finish it, or take another)",
         )
     folder = make_folder(folder)
     with _removing(folder):
@@ -338,7 +344,9 @@ def write_part(folder: str | Path, schema: Schema, name: str, table: Table) -> P
     folder = Path(folder)
     path = folder / _PARTS / schema.table / f"{_stem(name)}.parquet"
     if path.name.startswith("."):
-        raise InputError(f"{folder}: expected the name of a part not to start with a dot, found {name!r}")
+        raise InputError.of(
+            where=folder, expected="the name of a part not to start with a dot", found=repr(name)
+        )
     table = cast(schema, table, str(path))
     check(schema, table, str(path))
     make_folder(path.parent)
@@ -386,7 +394,9 @@ def _removing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{folder}: cannot remove what an earlier write left ({error.strerror})") from error
+        raise InputError.of(
+            where=folder, problem=f"cannot remove what an earlier write left ({error.strerror})"
+        ) from error
 
 
 def _remove_parts(folder: Path) -> None:

@@ -61,7 +61,7 @@ class Fields:
 
     def fail(self, name: str, expected: str) -> InputError:
         """Make the error for a field `name` that is not as `expected`."""
-        return InputError(f"{self.where}: {name}: expected {expected}, found {self._table[name]!r}")
+        return InputError.of(where=self.where, field=name, expected=expected, found=repr(self._table[name]))
 
     def take(self, name: str) -> object:
         """Value of the field `name`, unchecked, or ``None`` if it is absent."""
@@ -79,13 +79,15 @@ class Fields:
     def require(self, name: str, expected: str) -> None:
         """Raise InputError if the field `name` is absent."""
         if self._table.get(name) is None:
-            raise InputError(f"{self.where}: {name} is missing, expected {expected}")
+            raise InputError.of(where=self.where, problem=f"{name} is missing, expected {expected}")
 
     def text(self, name: str, most: int | None = None) -> str | None:
         """Text, not empty, of at most `most` characters."""
         value = self._taken(name, "a text", _is_text)
         if value is not None and most is not None and len(value) > most:
-            raise InputError(f"{self.where}: {name}: expected {most} characters at most, found more")
+            raise InputError.of(
+                where=self.where, field=name, expected=f"{most} characters at most", found="more"
+            )
         return value
 
     def choice(self, name: str, choices: Sequence[_Word], default: _Word) -> _Word:
@@ -164,7 +166,9 @@ class Fields:
         for name in self._table:
             if name not in self._known:
                 known = ", ".join(dict.fromkeys(self._known))
-                raise InputError(f"{self.where}: unknown key {name!r}, expected one of {known}")
+                raise InputError.of(
+                    where=self.where, problem=f"unknown key {name!r}, expected one of {known}"
+                )
 
 
 def _is_string(value: object) -> TypeGuard[str]:

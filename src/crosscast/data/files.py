@@ -49,9 +49,11 @@ def read_bytes(path: Path, what: str, most_bytes: int) -> bytes:
         with path.open("rb") as file:
             content = file.read(most_bytes + 1)
     except OSError as error:
-        raise InputError(f"{path}: cannot read the {what} ({error.strerror})") from error
+        raise InputError.of(where=path, problem=f"cannot read the {what} ({error.strerror})") from error
     if len(content) > most_bytes:
-        raise InputError(f"{path}: expected a file of at most {most_bytes >> 20} MiB, found a larger one")
+        raise InputError.of(
+            where=path, expected=f"a file of at most {most_bytes >> 20} MiB", found="a larger one"
+        )
     return content
 
 
@@ -61,7 +63,9 @@ def read_text(path: Path, what: str, most_bytes: int) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: expected UTF-8, found another byte at place {error.start}") from error
+        raise InputError.of(
+            where=path, expected="UTF-8", found=f"another byte at place {error.start}"
+        ) from error
 
 
 @contextmanager
@@ -84,7 +88,7 @@ def atomic_file(path: Path, what: str | None = None, *, field: str | None = None
         if field is not None:
             raise InputError.of(field=field, problem=f"cannot write {path} ({reason})") from error
         if what is not None:
-            raise InputError(f"{path}: cannot write the {what} ({reason})") from error
+            raise InputError.of(where=path, problem=f"cannot write the {what} ({reason})") from error
         raise
     finally:
         # The path may lie below a file.
@@ -136,7 +140,7 @@ def make_folder(folder: str | Path, role: str | None = None) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         if role is None:
-            raise InputError(f"{folder}: cannot make the folder ({error.strerror})") from error
+            raise InputError.of(where=folder, problem=f"cannot make the folder ({error.strerror})") from error
         problem = f"cannot make the folder {folder} ({error.strerror})"
         raise InputError.of(field=role, problem=problem) from error
     return folder
@@ -152,11 +156,12 @@ def locked(folder: str | Path) -> Iterator[None]:
     try:
         lock = _lock(path)
     except BlockingIOError as error:
-        raise InputError(
-            f"{folder}: another process is writing this dataset: wait for it, or choose another folder"
+        raise InputError.of(
+            where=folder,
+            problem="another process is writing this dataset: wait for it, or choose another folder",
         ) from error
     except OSError as error:
-        raise InputError(f"{path}: cannot lock the folder ({error.strerror})") from error
+        raise InputError.of(where=path, problem=f"cannot lock the folder ({error.strerror})") from error
     try:
         yield
     finally:
@@ -192,11 +197,11 @@ def csv_rows(
     lines = _lines(path, read_text(path, what, most_bytes))
     where, header = next(lines, ("", []))
     if not header:
-        raise InputError(f"{path}: expected columns such as {columns}, found an empty file")
+        raise InputError.of(where=path, expected=f"columns such as {columns}", found="an empty file")
     seen: set[str] = set()
     for name in header:
         if name in seen:
-            raise InputError(f"{where}: expected each column once, found {name[:60]!r} twice")
+            raise InputError.of(where=where, expected="each column once", found=f"{name[:60]!r} twice")
         seen.add(name)
     return where, header, _rows(header, lines)
 
@@ -216,7 +221,7 @@ def _rows(
 ) -> Iterator[tuple[str, Mapping[str, str]]]:
     for where, cells in lines:
         if len(cells) != len(header):
-            raise InputError(f"{where}: expected {len(header)} cells, found {len(cells)}")
+            raise InputError.of(where=where, expected=f"{len(header)} cells", found=len(cells))
         yield where, dict(zip(header, cells, strict=True))
 
 
@@ -227,6 +232,6 @@ def _lines(path: Path, text: str) -> Iterator[tuple[str, list[str]]]:
             if any(cell.strip() for cell in cells):
                 yield f"{path}, line {lines.line_num}", [cell.strip() for cell in cells]
     except csv.Error as error:
-        raise InputError(
-            f"{path}, line {lines.line_num}: expected CSV, found something else ({error})"
+        raise InputError.of(
+            where=f"{path}, line {lines.line_num}", expected="CSV", found=f"something else ({error})"
         ) from error

@@ -76,9 +76,12 @@ def _expect_same(
 ) -> None:
     for name, value in first.items():
         if value != second[name]:
-            raise InputError(
-                f"{second_label}: {schema.table}: {_text(key)}: expected the {name} of {first_label} "
-                f"({_short(value)}), found {_short(second[name])}"
+            raise InputError.of(
+                where=second_label,
+                problem=(
+                    f"{schema.table}: {_text(key)}: expected the {name} of {first_label} ("
+                    f"{_short(value)}), found {_short(second[name])}"
+                ),
             )
 
 
@@ -123,9 +126,12 @@ def _groups(dataset: Dataset) -> dict[tuple[Key, int], Group]:
 def _expect_equal(key: Key, first: Group, second: Group, first_label: str, second_label: str) -> None:
     for schema, rows in second.items():
         if len(rows) != len(first[schema]):
-            raise InputError(
-                f"{second_label}: {schema.table}: {_text(key)}: expected the {len(first[schema])} rows of "
-                f"{first_label}, found {len(rows)}"
+            raise InputError.of(
+                where=second_label,
+                problem=(
+                    f"{schema.table}: {_text(key)}: expected the {len(first[schema])} rows of "
+                    f"{first_label}, found {len(rows)}"
+                ),
             )
         for first_row, row in zip(first[schema], rows, strict=True):
             _expect_same(schema, key, first_row, row, first_label, second_label)

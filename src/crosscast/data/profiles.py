@@ -177,19 +177,21 @@ def read_csv(path: str | Path) -> list[Profile]:
         with path.open(encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot read the table of profiles ({error})") from error
+        raise InputError.of(where=path, problem=f"cannot read the table of profiles ({error})") from error
     versions = map(_columns_of, range(VERSION, 0, -1))
     columns = next((v for v in versions if rows and rows[0] == [column.name for column in v]), None)
     if columns is None:
-        raise InputError(
-            f"{path}: expected a table of profiles, version {VERSION} or older, found other columns"
+        raise InputError.of(
+            where=path, expected=f"a table of profiles, version {VERSION} or older", found="other columns"
         )
     profiles = []
     for number, row in enumerate(rows[1:], start=2):
         try:
             cells = {column.name: _read(column, text) for column, text in zip(columns, row, strict=True)}
         except ValueError as error:
-            raise InputError(f"{path}:{number}: not a row of a table of profiles ({error})") from error
+            raise InputError.of(
+                where=f"{path}:{number}", problem=f"not a row of a table of profiles ({error})"
+            ) from error
         profiles.append(from_row(dict.fromkeys(_NEW_IN[2]) | cells))
     return profiles
 
@@ -351,5 +353,5 @@ def write_aiwc(profile: Profile, folder: str | Path, invocation: int = 0) -> Pat
         with atomic_file(path) as temporary:
             temporary.write_text(render_aiwc(profile), encoding="utf-8")
     except OSError as error:
-        raise InputError(f"--out: cannot write {path} ({error.strerror})") from error
+        raise InputError.of(where="--out", problem=f"cannot write {path} ({error.strerror})") from error
     return path

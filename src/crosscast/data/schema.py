@@ -243,8 +243,9 @@ def counters_of(session: Mapping[str, object], label: str) -> dict[str, float]:
     known = {} if not isinstance(counters, dict) else {n: v for n, v in counters.items() if v is not None}
     if not isinstance(counters, dict) or not all(map(is_finite, known.values())):
         key = ", ".join(str(session[name]) for name in SESSIONS.key)
-        raise InputError(
-            f"{label}: sessions: column 'counters' of {key}: expected an object of numbers, found {text}"
+        raise InputError.of(
+            where=label,
+            problem=f"sessions: column 'counters' of {key}: expected an object of numbers, found {text}",
         )
     return {name: float(value) for name, value in known.items()}
 

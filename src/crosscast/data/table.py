@@ -62,7 +62,7 @@ def table_of(
     listed = list(rows)
     unknown = {name for row in listed for name in row} - {c.name for c in schema.columns}
     if unknown:
-        raise InputError(f"{schema.table}: expected columns of the table, found {min(unknown)!r}")
+        raise InputError.of(where=schema.table, expected="columns of the table", found=repr(min(unknown)))
     arrays = [_array(schema, column, [row.get(column.name) for row in listed]) for column in schema.columns]
     table = pa.Table.from_arrays(arrays, schema=arrow_schema(schema, notes))
     check(schema, table, schema.table)
@@ -75,7 +75,7 @@ def _array(schema: Schema, column: Column, cells: list[object]) -> pa.Array:
     except _UNFIT:
         row, cell = next((i, cell) for i, cell in enumerate(cells, start=1) if not _fits(column, cell))
     where = f"{schema.table}: column {column.name!r}, row {row}"
-    raise InputError(f"{where}: expected {_MEANINGS[column.type]}, found {shortened(cell)}")
+    raise InputError.of(where=where, expected=_MEANINGS[column.type], found=f"{shortened(cell)}")
 
 
 def _converted(column: Column, cells: list[object]) -> pa.Array:
@@ -101,7 +101,9 @@ def cast(schema: Schema, table: Table, label: str) -> Table:
     for column in schema.columns:
         if counts[column.name] != 1:
             problem = "is there more than once" if counts[column.name] else "is missing"
-            raise InputError(f"{label}: column {column.name!r} of the table of {schema.table} {problem}")
+            raise InputError.of(
+                where=label, problem=f"column {column.name!r} of the table of {schema.table} {problem}"
+            )
         cells = table.column(column.name)
         type_ = _TYPES[column.type]
         try:
@@ -110,7 +112,7 @@ def cast(schema: Schema, table: Table, label: str) -> Table:
             is_flag = column.type == "integer" and (column.ge, column.le) == (0, 1)
             expected = "true or false" if is_flag else _MEANINGS[column.type]
             reason = f"expected {expected} in each row, found {cells.type}"
-            raise InputError(f"{label}: column {column.name!r}: {reason}") from error
+            raise InputError.of(where=label, problem=f"column {column.name!r}: {reason}") from error
     return pa.Table.from_arrays(arrays, schema=arrow_schema(schema, notes_of(table)))
 
 
@@ -190,7 +192,7 @@ def _refuse(
         row = index if rows is None else rows[index].as_py()
         cell = None if cells is None else cells[index].as_py()
         ending = "" if cells is None else f", found {cell!r}" if column.choices else f", found {cell}"
-        raise InputError(f"{label}: column {column.name!r}, row {row + 1}: {reason}{ending}")
+        raise InputError.of(where=label, problem=f"column {column.name!r}, row {row + 1}: {reason}{ending}")
 
 
 def _check_json(label: str, column: Column, cells: pa.ChunkedArray, *, of_key: bool) -> None:
@@ -222,7 +224,7 @@ def _check_key(schema: Schema, table: Table, label: str) -> None:
         first = seen.setdefault(key, number)
         if first != number:
             description = ", ".join(f"{name} {value}" for name, value in zip(names, key, strict=True))
-            raise InputError(f"{label}: rows {first} and {number} are both of {description}")
+            raise InputError.of(where=label, problem=f"rows {first} and {number} are both of {description}")
 
 
 def identity_of(table: Table) -> tuple[str, int] | None:
@@ -405,16 +407,19 @@ def read_table(
         return _completed(schema, table, path)
     if identity is None or identity[0] != schema.table:
         contents = "no Crosscast table" if identity is None else f"a table of {identity[0]}"
-        raise InputError(f"{path}: expected a table of {schema.table}, found {contents}")
+        raise InputError.of(where=path, expected=f"a table of {schema.table}", found=f"{contents}")
     version = identity[1]
     if version > schema.version:
-        raise InputError(
-            f"{path}: expected a table of {schema.table} of version {schema.version} or older, found "
-            f"version {version}: a newer Crosscast wrote it"
+        raise InputError.of(
+            where=path,
+            expected=f"a table of {schema.table} of version {schema.version} or older",
+            found=f"version {version}: a newer Crosscast wrote it",
         )
     for past in range(version, schema.version):
         if past not in (upgrades or {}):
-            raise InputError(f"{path}: version {version} of the table of {schema.table} is not known")
+            raise InputError.of(
+                where=path, problem=f"version {version} of the table of {schema.table} is not known"
+            )
         table = (upgrades or {})[past](table)
     return checked(schema, table, str(path))
 
@@ -426,7 +431,7 @@ def reading(path: Path, title: str) -> Iterator[None]:
         yield
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())
-        raise InputError(f"{path}: cannot read the table of {title} ({reason})") from error
+        raise InputError.of(where=path, problem=f"cannot read the table of {title} ({reason})") from error
 
 
 CSV = (".csv", ".csv.gz")

@@ -349,7 +349,7 @@ class Fixed(Method):
     def _policy(self, surfaces: Surfaces, samples: Sequence[int], predictor: Predictor) -> FittedMethod:
         cases = cases_of(surfaces, samples)
         if not len(cases):
-            raise InputError(f"{surfaces.label}: expected training kernels under caps, found none")
+            raise InputError.of(where=surfaces.label, expected="training kernels under caps", found="none")
         within = within_cap(surfaces.power_w[cases.kernel], cases.power_cap[:, None])
         performance = cases.oracle_time_s[:, None] / surfaces.time_s[cases.kernel]
         scores = cases.share @ np.where(within, performance, 0.0)

@@ -150,7 +150,7 @@ class SettingColumns:
             raise InputError.of(where=where, field=lacking, expected="what it was set to", found=found)
         given = settings_text({name: _setting(cell) for name, cell in settings.items()})
         several = f"{len(on_device)} configurations of {device} that the model knows, such as {on_device[0]}"
-        raise UnsuitedError(f"{where}: expected one of the {several}; found {given or 'no setting'}")
+        raise UnsuitedError.of(where=where, expected=f"one of the {several}; found {given or 'no setting'}")
 
 
 def _equals(setting: Setting, cell: str | float, where: str) -> bool:
@@ -420,9 +420,9 @@ def template_columns(card: ConfigurationCard) -> tuple[str, ...]:
 def write_template(path: Path, card: ConfigurationCard) -> None:
     """Write a CSV file with a row to fill in for each sample; an existing file is refused."""
     if path.is_file():
-        raise InputError(f"{path}: expected no such file, as it may have been filled in; found one")
+        raise InputError.of(where=path, expected="no such file, as it may have been filled in; found one")
     if path.is_dir():
-        raise InputError(f"{path}: expected a file to write the template to, found a folder")
+        raise InputError.of(where=path, expected="a file to write the template to", found="a folder")
     columns = SettingColumns(card.space)
     rows = [columns.cells(number) for number in card.numbers]
     names = [*rows[0], *template_columns(card)]

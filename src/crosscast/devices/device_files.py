@@ -192,7 +192,7 @@ def read_device(path: Path) -> Device:
     try:
         fields = Fields(tomllib.loads(text), str(path))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: expected a description of a device in TOML ({error})") from error
+        raise InputError.of(where=path, expected=f"a description of a device in TOML ({error})") from error
     fields.require("device", "a key such as gtx1080")
     fields.require("type", f"one of {', '.join(TYPES)}")
     key, kind = fields.text("device"), fields.choice("type", TYPES, "")

@@ -329,8 +329,8 @@ def verdicts_of(profiles: Sequence[Profile], devices: Sequence[Device]) -> Verdi
         amounts = amounts_of(profile)
         if amounts is None:
             needed = ", ".join(NEEDED)
-            raise InputError(
-                f"profile of {profile.kernel}: expected the metrics {needed}, found some missing"
+            raise InputError.of(
+                where=f"profile of {profile.kernel}", expected=f"the metrics {needed}", found="some missing"
             )
         verdicts += [verdict_of(amounts, device) for device in devices]
     return Verdicts(tuple(verdicts))

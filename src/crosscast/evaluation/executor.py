@@ -64,7 +64,9 @@ def _slurm(path: Path) -> tuple[AbstractContextManager[object], int]:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: cannot read what workers are to be started ({reason})") from error
+        raise InputError.of(
+            where=path, problem=f"cannot read what workers are to be started ({reason})"
+        ) from error
     count = settings.pop("jobs", None)
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MOST_JOBS:
         expected = f"a number of workers from 1 to {_MOST_JOBS:,}"
@@ -77,7 +79,7 @@ def _slurm(path: Path) -> tuple[AbstractContextManager[object], int]:
         )
     except (RuntimeError, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise InputError(f"{path}: {reason}") from error
+        raise InputError.of(where=path, problem=reason) from error
     if shutil.which("sbatch") is None:
         cluster.close()
         raise EnvironmentFault(f"{_FIELD}: slurm:{path} needs Slurm's sbatch, which this machine has not")

@@ -230,9 +230,11 @@ def describe_tasks(
 def expect_same(dataset: Dataset, subject: str, what: str, before: str, now: str) -> None:
     """Raise if a subject of the dataset was measured differently before."""
     if before != now:
-        raise InputError(
-            f"{dataset.label}: {subject} was measured with {what}{before}, and now has {now}: choose another "
-            "folder for it"
+        raise InputError.of(
+            where=dataset.label,
+            problem=(
+                f"{subject} was measured with {what}{before}, and now has {now}: choose another folder for it"
+            ),
         )
 
 
@@ -417,9 +419,12 @@ def _profiled(dataset: Dataset, origins: Mapping[_Cell, _Origin]) -> set[_Cell]:
         known.setdefault((row["application"], row["size"]), []).append(origin)
     for (application, size), known_origins in known.items():
         if None in known_origins and (application, size) in origins:
-            raise InputError(
-                f"{dataset.label}: the profiles of {application} {size} come from elsewhere: choose another "
-                "folder for those of this build"
+            raise InputError.of(
+                where=dataset.label,
+                problem=(
+                    f"the profiles of {application} {size} come from elsewhere: choose another "
+                    "folder for those of this build"
+                ),
             )
     return {
         cell

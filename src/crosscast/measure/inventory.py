@@ -84,8 +84,8 @@ def caches_of(device: OpenCLDevice) -> Caches:
     if device.type == "gpu":
         l1, l3 = l1 or facts.integer("local_memory_bytes"), l3 or l2
     if not (l1 and l2 and l3):
-        raise InputError(
-            f"{device.id}: expected a device that tells its cache sizes, found one that does not"
+        raise InputError.of(
+            where=device.id, expected="a device that tells its cache sizes", found="one that does not"
         )
     return Caches(l1, l2, l3)
 

@@ -157,13 +157,17 @@ def subject_of(what: str, size: str | None) -> LaunchFile | SuiteProblem:
             )
         return LaunchFile(str(path))
     if path.is_file() and what not in names():
-        raise InputError(
-            f"{what}: expected an application or a launch file ({', '.join(LAUNCH_FILES)}), which names a "
-            "source and says what to launch, or a launch (--global 1024 --arg ...), found neither"
+        raise InputError.of(
+            where=what,
+            expected=(
+                f"an application or a launch file ({', '.join(LAUNCH_FILES)}), which names a "
+                "source and says what to launch, or a launch (--global 1024 --arg ...)"
+            ),
+            found="neither",
         )
     kind = application(what)
     if size is None:
-        raise InputError(f"{what}: an application needs a size (tiny, small, medium or large)")
+        raise InputError.of(where=what, problem="an application needs a size (tiny, small, medium or large)")
     expect_installed([what])
     return problem_of(what, kind, size)
 

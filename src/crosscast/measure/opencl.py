@@ -155,11 +155,16 @@ def _named(name: str, available: Sequence[OpenCLDevice], alternative: str = "") 
     matches = [device for device in available if name in _full_names(device)]
     if len(matches) > 1:
         of = ", ".join(f"{each.id} ({each.platform})" for each in matches)
-        raise InputError(f"device {name!r}: expected the name of one device, found that of {of}")
+        raise InputError.of(
+            where=f"device {name!r}", expected="the name of one device", found=f"that of {of}"
+        )
     if not matches:
-        raise InputError(
-            f"device {name!r}: expected one of {', '.join(each.id for each in available)}{alternative}, or a "
-            f"platform and a name such as {next(iter(_full_names(available[0])))}"
+        raise InputError.of(
+            where=f"device {name!r}",
+            expected=(
+                f"one of {', '.join(each.id for each in available)}{alternative}, or a "
+                f"platform and a name such as {next(iter(_full_names(available[0])))}"
+            ),
         )
     return matches[0]
 
@@ -341,9 +346,11 @@ class OpenCLQueue:
 
     def __init__(self, device: OpenCLDevice, program: Program, arrays: Sequence[AnyArray]) -> None:
         if program.form != "opencl-c":
-            raise UnsupportedError(
-                f"{program.label}: measuring needs OpenCL C, which the device's own compiler reads; "
-                f"found {program.form}"
+            raise UnsupportedError.of(
+                where=program.label,
+                problem=(
+                    f"measuring needs OpenCL C, which the device's own compiler reads; found {program.form}"
+                ),
             )
         self._arrays = list(arrays)
         with opencl_faults(device.id, program.label):
@@ -417,7 +424,7 @@ class OpenCLQueue:
             return cl.Kernel(self._program, name)
         except cl.LogicError as error:
             known = ", ".join(kernel.function_name for kernel in self._program.all_kernels())
-            raise LaunchError(f"kernel {name!r}: expected one of {known}") from error
+            raise LaunchError.of(where=f"kernel {name!r}", expected=f"one of {known}") from error
 
 
 class _Buffers(dict[int, "cl.Buffer"]):
@@ -474,7 +481,7 @@ def _value(kernel: str, arg: Argument) -> Any:
     if isinstance(arg, Local):
         return cl.LocalMemory(arg.nbytes)
     if isinstance(arg, Image | Sampler):
-        raise UnsupportedError(f"{kernel}: images and samplers are not measured")
+        raise UnsupportedError.of(where=kernel, problem="images and samplers are not measured")
     if isinstance(arg, bytes):
         return np.frombuffer(arg, np.uint8)
     if arg is not None:

@@ -363,10 +363,12 @@ def _load(path: Path) -> dict[str, tuple[list[float], list[float]]]:
                 raise InputError.of(where=row_where, field=column, expected=bound, found=value)
             previous.append(value)
     if not tracks:
-        raise InputError(f"{path}: expected a recording with samples, found none")
+        raise InputError.of(where=path, expected="a recording with samples", found="none")
     for domain, (times_s, _) in tracks.items():
         if len(times_s) < 2:
-            raise InputError(f"{path}: domain {domain}: expected two samples or more, found one")
+            raise InputError.of(
+                where=path, problem=f"domain {domain}: expected two samples or more, found one"
+            )
     return {name: ([t - ts[0] for t in ts], [e - es[0] for e in es]) for name, (ts, es) in tracks.items()}
 
 

@@ -103,9 +103,10 @@ def expect_kernels(loaded: Loaded, times: RunTimes) -> None:
     """Check that a run launched the kernels that its driver names."""
     launched, named = sorted(times.kernels_s), sorted(loaded.kernels)
     if launched != named or not named:
-        raise InputError(
-            f"{loaded.name}: expected each run to launch the kernels that its driver names "
-            f"({', '.join(named) or 'none'}), found {', '.join(launched) or 'none'}"
+        raise InputError.of(
+            where=loaded.name,
+            expected=f"each run to launch the kernels that its driver names ({', '.join(named) or 'none'})",
+            found=", ".join(launched) or "none",
         )
 
 

@@ -157,10 +157,14 @@ class LaunchRunner:
         launches = read_launches(path)
         programs = {launch.kernel.program for launch in launches}
         if len(programs) != 1:
-            raise InputError(f"{path}: expected launches of one program, found {len(programs)} programs")
+            raise InputError.of(
+                where=path, expected="launches of one program", found=f"{len(programs)} programs"
+            )
         for launch in launches:
             if any(launch.global_offset):
-                raise InputError(f"{launch.kernel.name}: a launch with a global offset is not measured")
+                raise InputError.of(
+                    where=launch.kernel.name, problem="a launch with a global offset is not measured"
+                )
         self.program = programs.pop()
         self.kernels = tuple(dict.fromkeys(launch.kernel.name for launch in launches))
         self._launches = [(launch, _arguments(launch)) for launch in launches]
@@ -209,9 +213,10 @@ def fitted(kind: type[Application], nbytes: int) -> dict[str, int]:
     try:
         return {name: operator.index(value) for name, value in kind.fit(nbytes).items()}
     except _MISTAKES as error:
-        raise InputError(
-            f"{kind.name}: expected its driver to fit a problem into {nbytes} bytes, found "
-            f"{type(error).__name__} ({error}){place_in_driver(error.__traceback__)}"
+        raise InputError.of(
+            where=kind.name,
+            expected=f"its driver to fit a problem into {nbytes} bytes",
+            found=f"{type(error).__name__} ({error}){place_in_driver(error.__traceback__)}",
         ) from error
 
 
@@ -292,7 +297,7 @@ def profile_rows(problem: SuiteProblem, timeout_s: float) -> list[dict[str, obje
     """
     subject, profiles = identity(problem), characterized(problem, _options(timeout_s, optimize=True))
     if not profiles:
-        raise InputError(f"{subject.name}: expected a run to launch kernels, found none")
+        raise InputError.of(where=subject.name, expected="a run to launch kernels", found="none")
     return [to_row(_reproducible(profile, subject)) for profile in profiles]
 
 

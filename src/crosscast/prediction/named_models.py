@@ -331,7 +331,7 @@ def _joined(refusals: Mapping[str, InputError]) -> InputError:
         expected = ", or ".join(f"{each.expected} (model {name})" for name, each in refusals.items())
         return InputError.of(where=first.where, field=first.field, expected=expected, found=first.found)
     reasons = "; ".join(f"{name}: {error}" for name, error in refusals.items())
-    return InputError(f"--model: none of the models that have a name fits ({reasons})")
+    return InputError.of(where="--model", problem=f"none of the models that have a name fits ({reasons})")
 
 
 _HOW_TO_ADD = "to add one, measure it (crosscast calibrate) or describe it (--device-file)"

@@ -147,7 +147,9 @@ def write(
             if other != path and re.fullmatch(_ARRAYS, other.name):
                 other.unlink(missing_ok=True)
     except OSError as error:
-        raise InputError(f"{folder}: cannot write the model ({error.strerror or error})") from error
+        raise InputError.of(
+            where=folder, problem=f"cannot write the model ({error.strerror or error})"
+        ) from error
 
 
 def check_folder(folder: str | Path) -> None:
@@ -222,9 +224,13 @@ class StoredModel:
                     with file.open(f"{name}.npy") as member:
                         arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
                 except DAMAGE as error:
-                    raise InputError(f"{self.path}: array {name} is damaged ({error})") from error
+                    raise InputError.of(
+                        where=self.path, problem=f"array {name} is damaged ({error})"
+                    ) from error
                 if _array_digest(arrays[name]) != each.sha256:
-                    raise InputError(f"{self.path}: array {name} is damaged (its checksum is not the card's)")
+                    raise InputError.of(
+                        where=self.path, problem=f"array {name} is damaged (its checksum is not the card's)"
+                    )
         return arrays
 
 
@@ -232,9 +238,9 @@ def _opened(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
     except FileNotFoundError as error:
-        raise InputError(f"{path}: expected the arrays of the model, found no such file") from error
+        raise InputError.of(where=path, expected="the arrays of the model", found="no such file") from error
     except DAMAGE as error:
-        raise InputError(f"{path}: cannot read the arrays of the model ({error})") from error
+        raise InputError.of(where=path, problem=f"cannot read the arrays of the model ({error})") from error
 
 
 def read(folder: str | Path, question: str | tuple[str, ...] | None = None) -> StoredModel:
@@ -279,7 +285,7 @@ def _check_sizes(path: Path, file: Path, listed: Mapping[str, _Listed]) -> None:
     for name, size in sizes.items():
         found_size = sizes_in_file.get(f"{name}.npy")
         if found_size is None:
-            raise InputError(f"{file}: expected an array {name!r} as its card says, found none")
+            raise InputError.of(where=file, expected=f"an array {name!r} as its card says", found="none")
         if not 0 < found_size - size <= _MOST_HEADER_BYTES:
             expected = f"{size} bytes and a header as its card says"
             raise InputError.of(where=file, field=name, expected=expected, found=found_size)
@@ -290,25 +296,28 @@ def _whole_card(path: Path, folder: Path) -> dict[str, object]:
         with path.open("rb") as file:
             content = file.read(_MOST_CARD_BYTES + 1)
     except FileNotFoundError:
-        raise InputError(f"{folder}: expected a folder that crosscast train wrote, found no {CARD}") from None
+        raise InputError.of(
+            where=folder, expected="a folder that crosscast train wrote", found=f"no {CARD}"
+        ) from None
     except OSError as error:
-        raise InputError(f"{path}: cannot read the card ({error.strerror})") from error
+        raise InputError.of(where=path, problem=f"cannot read the card ({error.strerror})") from error
     if len(content) > _MOST_CARD_BYTES:
         raise InputError.of(where=path, expected=f"at most {_MOST_CARD_BYTES >> 20} MiB", found="more")
     try:
         card = json.loads(content, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: the card is damaged ({error})") from error
+        raise InputError.of(where=path, problem=f"the card is damaged ({error})") from error
     if not isinstance(card, dict) or card.get("format") != FORMAT:
-        raise InputError(f"{path}: expected the card of a {FORMAT}, found another JSON value")
+        raise InputError.of(where=path, expected=f"the card of a {FORMAT}", found="another JSON value")
     protocol = card.get("protocol")
     if isinstance(protocol, bool) or not isinstance(protocol, int) or protocol < 1:
         expected = f"a whole number from 1 to {PROTOCOL}"
         raise InputError.of(where=path, field="protocol", expected=expected, found=excerpt(protocol))
     if protocol > PROTOCOL:
-        raise InputError(
-            f"{path}: expected a model of format {PROTOCOL} or older, found format {protocol}: a newer "
-            "Crosscast wrote it"
+        raise InputError.of(
+            where=path,
+            expected=f"a model of format {PROTOCOL} or older",
+            found=f"format {protocol}: a newer Crosscast wrote it",
         )
     try:
         checksum = card.pop("sha256", None)
@@ -317,7 +326,9 @@ def _whole_card(path: Path, folder: Path) -> dict[str, object]:
         # An infinite number, such as 1e999, which Python reads.
         is_whole = False
     if not is_whole:
-        raise InputError(f"{path}: the card is damaged (its checksum does not match): train the model again")
+        raise InputError.of(
+            where=path, problem="the card is damaged (its checksum does not match): train the model again"
+        )
     return card
 
 

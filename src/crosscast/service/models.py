@@ -110,7 +110,9 @@ def _files(paths: Iterable[str]) -> Iterable[Path]:
             try:
                 yield from (each for each in sorted(path.iterdir()) if each.is_file())
             except OSError as error:
-                raise InputError(f"{path}: cannot read the folder ({error.strerror})") from error
+                raise InputError.of(
+                    where=path, problem=f"cannot read the folder ({error.strerror})"
+                ) from error
         else:
             yield path
 
@@ -259,7 +261,9 @@ class Served:
         trained = load_model(folder)
         question = trained.question
         if question not in _SERVED:
-            raise InputError(f"{folder}: expected a model of times, configurations or co-runs, found another")
+            raise InputError.of(
+                where=folder, expected="a model of times, configurations or co-runs", found="another"
+            )
         samples = dict(self._of_samples(trained)) if question == "configuration" else {}
         _ = trained.fitted
         if question == "time":
@@ -282,7 +286,7 @@ class Served:
         choosers = [each for each in models.values() if each.question == "configuration"]
         for path in self._samples:
             if not path.is_file():
-                raise InputError(f"{path}: cannot read the samples (no such file)")
+                raise InputError.of(where=path, problem="cannot read the samples (no such file)")
             refusals = []
             for each in choosers:
                 try:

@@ -225,10 +225,12 @@ def decision_paths(
     """Count the splits on the paths of mixes through the decision tree of a target."""
     fitted = predictor.targets.get(target)
     if fitted is None or not isinstance(fitted.regressor, Grown):
-        raise InputError(f"{target}: expected a target that a decision tree predicts, found none")
+        raise InputError.of(where=target, expected="a target that a decision tree predicts", found="none")
     trees = fitted.regressor.trees
     if (trees.root >= 0).sum() > 1:
-        raise InputError(f"{target}: expected one decision tree, found {int((trees.root >= 0).sum())}")
+        raise InputError.of(
+            where=target, expected="one decision tree", found=f"{int((trees.root >= 0).sum())}"
+        )
     values, _ = predictor.columns.of(mixes)
     features = values.reshape(len(mixes), -1)[:, predictor.views[target][0]]
     passed = splits_passed(trees, features).reshape(len(mixes), predictor.members, -1).sum(axis=1)

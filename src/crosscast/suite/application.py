@@ -159,8 +159,8 @@ def check_result(application: Checked) -> None:
     except ImportError as error:
         if str(error.name).partition(".")[0] in _REFERENCES:
             raise MissingExtraError("suite", "checking results of the suite") from error
-        raise InputError(
-            f"{type(application).__name__}: its check does not import a module ({error})"
+        raise InputError.of(
+            where=type(application).__name__, problem=f"its check does not import a module ({error})"
         ) from error
 
 
@@ -232,14 +232,17 @@ def expect_arguments(kernel: str, args: Sequence[Argument], arrays: Sequence[Arr
     buffers = set(map(id, arrays))
     for number, arg in enumerate(args):
         if not isinstance(arg, _KINDS):
-            raise LaunchError(
-                f"{kernel}: argument {number}: expected a NumPy scalar, found {type(arg).__name__}"
+            raise LaunchError.of(
+                where=kernel,
+                problem=f"argument {number}: expected a NumPy scalar, found {type(arg).__name__}",
             )
         if isinstance(arg, np.ndarray) and id(arg) not in buffers:
-            raise LaunchError(f"{kernel}: argument {number}: {NO_BUFFER}")
+            raise LaunchError.of(where=kernel, problem=f"argument {number}: {NO_BUFFER}")
     if len(args) != count:
         number = min(len(args), count)
-        raise LaunchError(f"{kernel}: argument {number}: expected {count} arguments, found {len(args)}")
+        raise LaunchError.of(
+            where=kernel, problem=f"argument {number}: expected {count} arguments, found {len(args)}"
+        )
 
 
 _DRIVER = "driver.py"
@@ -280,14 +283,15 @@ def application(name: str) -> type[Application]:
         modules = (importlib.import_module(f"crosscast.suite.{module}") for module in _MODULES)
         kinds = (kind for module in modules for kind in _applications_in(module) if kind.name == name)
         if (kind := next(kinds, None)) is None:
-            raise InputError(
-                f"{name}: expected a class of this application in {', '.join(_MODULES)}, found none"
+            raise InputError.of(
+                where=name, expected=f"a class of this application in {', '.join(_MODULES)}", found="none"
             )
         return kind
     driver = Path(name) / _DRIVER
     if not driver.is_file():
-        raise InputError(
-            f"application {name!r}: expected one of {', '.join(names())}, or a folder with a {_DRIVER}"
+        raise InputError.of(
+            where=f"application {name!r}",
+            expected=f"one of {', '.join(names())}, or a folder with a {_DRIVER}",
         )
     # A relative path depends on the working directory.
     return _of_folder(driver.resolve(), str(driver))
@@ -298,7 +302,7 @@ def selected(words: Iterable[str]) -> dict[str, type[Application]]:
     kinds = {name: application(name) for word in words for name in (names() if word == "all" else (word,))}
     for kind in kinds.values():
         if sum(other.name == kind.name for other in kinds.values()) > 1:
-            raise InputError(f"application {kind.name!r}: there are two of this name")
+            raise InputError.of(where=f"application {kind.name!r}", problem="there are two of this name")
     return kinds
 
 
@@ -317,15 +321,21 @@ def _of_folder(driver: Path, label: str) -> type[Application]:
     for attribute, expected in (("name", str), ("kernels", tuple)):
         value = getattr(kind, attribute, None)
         if not value or not isinstance(value, expected):
-            raise InputError(f"{label}: expected {attribute} to be a {expected.__name__}, found {value!r}")
+            raise InputError.of(
+                where=label, expected=f"{attribute} to be a {expected.__name__}", found=repr(value)
+            )
     if not kind.name.isidentifier():
-        raise InputError(f"{label}: expected a name of letters, digits and _, found {kind.name!r}")
+        raise InputError.of(where=label, expected="a name of letters, digits and _", found=repr(kind.name))
     if kind.name != driver.parent.name:
-        raise InputError(
-            f"{label}: expected name to be that of the folder, {driver.parent.name!r}, found {kind.name!r}"
+        raise InputError.of(
+            where=label,
+            expected=f"name to be that of the folder, {driver.parent.name!r}",
+            found=repr(kind.name),
         )
     if not kind.source_path().is_file():
-        raise InputError(f"{label}: expected the kernels in {kind.source_path()}, found no such file")
+        raise InputError.of(
+            where=label, expected=f"the kernels in {kind.source_path()}", found="no such file"
+        )
     return kind
 
 
@@ -341,8 +351,8 @@ def _module_of(driver: Path, label: str) -> ModuleType:
     except _FAILURES_TO_LOAD as error:
         del sys.modules[name]
         line = place_in_driver(error.__traceback__)
-        raise InputError(
-            f"{label}: the driver does not load ({type(error).__name__}: {error}){line}"
+        raise InputError.of(
+            where=label, problem=f"the driver does not load ({type(error).__name__}: {error}){line}"
         ) from error
     return module
 
@@ -350,10 +360,12 @@ def _module_of(driver: Path, label: str) -> ModuleType:
 def _only_application(module: ModuleType, label: str) -> type[Application]:
     classes = _applications_in(module)
     if len(classes) != 1:
-        raise InputError(f"{label}: expected one subclass of Application, found {len(classes)}")
+        raise InputError.of(where=label, expected="one subclass of Application", found=len(classes))
     if inspect.isabstract(classes[0]):
         lacking = ", ".join(sorted(classes[0].__abstractmethods__))
-        raise InputError(f"{label}: expected {classes[0].__name__} to define {lacking}, found it does not")
+        raise InputError.of(
+            where=label, expected=f"{classes[0].__name__} to define {lacking}", found="it does not"
+        )
     return classes[0]
 
 

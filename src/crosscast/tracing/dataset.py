@@ -33,8 +33,8 @@ def dataset_of(summary: Summary, replayed: Sequence[Replayed]) -> Dataset:
     ]
     if not pairs:
         reason = next((each.refused for each in replayed if each.refused), "no launch was timed")
-        raise InputError(
-            f"{summary.trace.folder}: expected kernels with a profile and times, found none: {reason}"
+        raise InputError.of(
+            where=summary.trace.folder, expected="kernels with a profile and times", found=f"none: {reason}"
         )
     processes = [process for each, _, _ in pairs for process, _ in each.rows]
     queues = {queue.device: queue for process in processes for queue in process.queues.values()}

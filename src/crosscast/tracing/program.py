@@ -55,9 +55,13 @@ class TraceRecording:
             for part in (".", "programs", "memory"):
                 (self.folder / part).mkdir(parents=True, exist_ok=part == ".")
                 if part == "." and any(self.folder.iterdir()):
-                    raise InputError(f"{self.folder}: expected a new or empty folder, found files in it")
+                    raise InputError.of(
+                        where=self.folder, expected="a new or empty folder", found="files in it"
+                    )
         except OSError as error:
-            raise InputError(f"{self.folder}: the folder cannot be made ({error.strerror})") from error
+            raise InputError.of(
+                where=self.folder, problem=f"the folder cannot be made ({error.strerror})"
+            ) from error
 
     def discard(self, *, keep: bool = False) -> None:
         """Remove the empty folders of `prepare`, the outer one unless `keep`."""
@@ -112,7 +116,7 @@ def run(command: Sequence[str], recording: TraceRecording) -> int:
             preexec_fn=partial(_as_a_child, os.getpid()),
         )
     except OSError as error:
-        raise InputError(f"{command[0]}: cannot be run ({error.strerror})") from error
+        raise InputError.of(where=command[0], problem=f"cannot be run ({error.strerror})") from error
     try:
         # The program receives Ctrl-C, too, and decides what to do; this process waits for its end.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -148,7 +152,7 @@ def runnable(command: Sequence[str]) -> str:
     """Return the path of a program that can be recorded."""
     path = shutil.which(command[0])
     if path is None:
-        raise InputError(f"{command[0]}: expected a program to run, found none")
+        raise InputError.of(where=command[0], expected="a program to run", found="none")
     _refuse_static(Path(path))
     return path
 
@@ -176,7 +180,7 @@ def _refuse_static(path: Path) -> None:
     kinds = {number(start + index * size, 4) for index in range(count)}
     interpreter = 3
     if interpreter not in kinds:
-        raise InputError(f"{path}: expected a program that loads libraries, found a static one")
+        raise InputError.of(where=path, expected="a program that loads libraries", found="a static one")
 
 
 @contextmanager

@@ -49,15 +49,21 @@ def replay_of(process: TracedProcess, row: int) -> Replay:
     launches = process.launches
     record = process.kernels[int(launches["kernel"][row])]
     if launches["result"][row]:
-        raise UnsupportedError(f"{record.name}: the launch failed with {launches['result'][row]}")
+        raise UnsupportedError.of(
+            where=record.name, problem=f"the launch failed with {launches['result'][row]}"
+        )
     if record.indirect:
-        raise UnsupportedError(f"{record.name}: its memory has pointers to more memory (clSetKernelExecInfo)")
+        raise UnsupportedError.of(
+            where=record.name, problem="its memory has pointers to more memory (clSetKernelExecInfo)"
+        )
     program = _program(process, record.program)
     kernel = frontend.load_kernel(Kernel(program, record.name))
     parameters = kernel.parameters
     args = process.arguments[int(launches["args"][row])]
     if len(args) != len(parameters):
-        raise UnsupportedError(f"{record.name}: {len(args)} arguments for {len(parameters)} parameters")
+        raise UnsupportedError.of(
+            where=record.name, problem=f"{len(args)} arguments for {len(parameters)} parameters"
+        )
     _refuse_overlaps(process, args, record.name)
     snapshots = process.launch_snapshots.get(row, ([], []))[0]
     arguments = _Arguments(process, record.name, snapshots)
@@ -97,7 +103,7 @@ def _source_of(process: TracedProcess, record: ProgramRecord) -> tuple[Path, byt
     try:
         return path, path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+        raise InputError.of(where=path, problem=f"cannot be read ({error.strerror})") from error
 
 
 def _linked(process: TracedProcess, parts: Sequence[int], depth: int) -> Program:
@@ -156,7 +162,9 @@ def _refuse_overlaps(process: TracedProcess, args: Sequence[TracedArgument], nam
     spans = {(memory.root, memory.origin, memory.origin + memory.size) for memory in memories}
     for (root, _, end), (other, start, _) in itertools.pairwise(sorted(spans)):
         if root == other and start < end:
-            raise UnsupportedError(f"{name}: two of its arguments are overlapping parts of one buffer")
+            raise UnsupportedError.of(
+                where=name, problem="two of its arguments are overlapping parts of one buffer"
+            )
 
 
 class _Arguments:
@@ -219,10 +227,12 @@ class _Arguments:
     def _content(self, index: int, size: int, parameter: Parameter) -> npt.NDArray[np.uint8]:
         number = self._snapshots[index] if index < len(self._snapshots) else None
         if number is None:
-            raise UnsupportedError(f"{self._kernel}: its memory was not kept")
+            raise UnsupportedError.of(where=self._kernel, problem="its memory was not kept")
         if number == -1:  # never written, so its content is undefined
             if size > _MOST_ZEROS:
-                raise UnsupportedError(f"{self._kernel}: a buffer of {size} bytes is more than memory holds")
+                raise UnsupportedError.of(
+                    where=self._kernel, problem=f"a buffer of {size} bytes is more than memory holds"
+                )
             return np.zeros(size, np.uint8)
         if number < 0:
             raise self._refused(parameter, f"is not there: {_NOT_STORED.get(number, 'unknown')}")
@@ -234,7 +244,7 @@ class _Arguments:
         return data.copy()
 
     def _refused(self, parameter: Parameter, why: str) -> UnsupportedError:
-        return UnsupportedError(f"{self._kernel}: argument {parameter.name} {why}")
+        return UnsupportedError.of(where=self._kernel, problem=f"argument {parameter.name} {why}")
 
 
 _MOST_ZEROS = 64 << 30

@@ -186,16 +186,16 @@ class TracedProcess:
         try:
             nbytes = path.stat().st_size
             if nbytes != size:
-                raise InputError(f"{path}: expected {size} bytes, found {nbytes}")
+                raise InputError.of(where=path, expected=f"{size} bytes", found=f"{nbytes}")
             return path.read_bytes()
         except OSError as error:
-            raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+            raise InputError.of(where=path, problem=f"cannot be read ({error.strerror})") from error
 
 
 def read_processes(folder: Path) -> list[TracedProcess]:
     """Return the processes that used OpenCL, in the order of their start."""
     if not is_trace(folder):
-        raise InputError(f"{folder}: expected the folder of a trace, found no {_TRACE_FILE} in it")
+        raise InputError.of(where=folder, expected="the folder of a trace", found=f"no {_TRACE_FILE} in it")
     processes = map(_read, sorted(folder.glob(_TRACE_FILE)))
     known = [process for process in processes if process is not None]
     return sorted(known, key=lambda process: (process.wall_ns, process.pid))
@@ -219,7 +219,9 @@ def read_energy(folder: Path) -> list[Energy]:
     try:
         return msgspec.json.decode(read_bytes(path, "energy of a trace", _MOST_LINE), type=list[Energy])
     except msgspec.DecodeError as error:
-        raise InputError(f"{path}: expected the energy of a trace, found something else ({error})") from error
+        raise InputError.of(
+            where=path, expected="the energy of a trace", found=f"something else ({error})"
+        ) from error
 
 
 def is_trace(path: Path) -> bool:
@@ -247,8 +249,8 @@ def _read(path: Path) -> TracedProcess | None:
                 *(msgspec.DecodeError, UnicodeDecodeError, ValueError, TypeError),
                 *(IndexError, KeyError, OverflowError, AttributeError),
             ) as error:
-                raise InputError(
-                    f"{path}, line {number}: expected a record of a trace, found {line[:60]!r}"
+                raise InputError.of(
+                    where=f"{path}, line {number}", expected="a record of a trace", found=repr(line[:60])
                 ) from error
     if rows is None or process is None:
         return None
@@ -261,9 +263,10 @@ def _header(path: Path, record: list[object]) -> TracedProcess:
     if mark != "crosscast-trace":
         raise ValueError("no header")
     if _whole(version) > _VERSION:
-        raise InputError(
-            f"{path}: expected a trace of version {_VERSION}, found version {version}, "
-            "which a newer Crosscast reads"
+        raise InputError.of(
+            where=path,
+            expected=f"a trace of version {_VERSION}",
+            found=f"version {version}, which a newer Crosscast reads",
         )
     return TracedProcess(path, _whole(pid), _whole(begun), _whole(wall), _text(way), _text(command))
 

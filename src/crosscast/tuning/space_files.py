@@ -51,7 +51,7 @@ def read_space(path: str | Path, source: str | Path | None = None, kernel: str |
     try:
         fields = Fields(tomllib.loads(text), str(path))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid TOML: {error}") from error
+        raise InputError.of(where=path, problem=f"not valid TOML: {error}") from error
     return _of_toml(path, fields, source, kernel)
 
 
@@ -171,7 +171,7 @@ def _of_t1(path: Path, text: str, source: str | Path | None, kernel: str | None)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid JSON: {error}") from error
+        raise InputError.of(where=path, problem=f"not valid JSON: {error}") from error
     version = _at(content, path, dict, "General", optional=True).get("FormatVersion", _T1_VERSION)
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= _T1_VERSION:
         expected = f"a T1 file of version {_T1_VERSION}"

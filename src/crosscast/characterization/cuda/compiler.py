@@ -205,10 +205,13 @@ def _program_options(program: Program, *, of_preprocessor: bool) -> list[str]:
     options: list[str] = []
     for option in program.options:
         if not _ALLOWED_OPTION.fullmatch(option):
-            raise InputError(
-                f"{program.label}: compiler option {option!r} is not accepted; expected -D, -U, -I, -W*, -w, "
-                "-O*, -std=c++*, -use_fast_math, -fmad=false, -ftz=true, -prec-div=false, -prec-sqrt=false, "
-                "-arch=*, -mwavefrontsize64, or a floating-point -f option"
+            raise InputError.of(
+                where=program.label,
+                problem=(
+                    f"compiler option {option!r} is not accepted; expected -D, -U, -I, -W*, -w, "
+                    "-O*, -std=c++*, -use_fast_math, -fmad=false, -ftz=true, -prec-div=false, "
+                    "-prec-sqrt=false, -arch=*, -mwavefrontsize64, or a floating-point -f option"
+                ),
             )
         if not option.startswith("-O"):
             options += _clang_options(option)

@@ -213,10 +213,13 @@ def pack(variables: Mapping[str, Argument], label: str) -> Values:
         elif isinstance(value, bytes):
             content = value
         else:
-            raise LaunchError(f"{label}: variable {name}: expected a value, a buffer or an image")
+            raise LaunchError.of(
+                where=label, problem=f"variable {name}: expected a value, a buffer or an image"
+            )
         if len(content) > _MOST_BYTES:
-            raise LaunchError(
-                f"{label}: variable {name}: expected at most {_MOST_BYTES} bytes, found {len(content)}"
+            raise LaunchError.of(
+                where=label,
+                problem=f"variable {name}: expected at most {_MOST_BYTES} bytes, found {len(content)}",
             )
         packed.append((name, sizes, content))
     return tuple(packed)
@@ -275,7 +278,9 @@ def set_variables(
     for name, sizes, content in values:
         if name not in declared:
             known = ", ".join(declared) or "none"
-            raise LaunchError(f"{kernel.name}: the program has no variable {name!r}; it has {known}")
+            raise LaunchError.of(
+                where=kernel.name, problem=f"the program has no variable {name!r}; it has {known}"
+            )
         if (variable := variables.get(names.get(name, ""))) is not None:
             if _TEXTURE.search(variable.text):
                 textures[variable.name], content = (*sizes, 0), bytes(16) + content
@@ -302,7 +307,9 @@ def _is_variable(variable: ir.GlobalVariable) -> bool:
 def _with_content(variable: ir.GlobalVariable, name: str, kernel: str, content: bytes) -> ir.GlobalVariable:
     nbytes = variable.nbytes
     if len(content) > nbytes:
-        raise LaunchError(f"{kernel}: variable {name}: expected at most {nbytes} bytes, found {len(content)}")
+        raise LaunchError.of(
+            where=kernel, problem=f"variable {name}: expected at most {nbytes} bytes, found {len(content)}"
+        )
     definition = _DEFINITION.match(variable.text)
     assert definition is not None
     written = "".join(f"\\{byte:02X}" for byte in content.ljust(nbytes, b"\0"))

@@ -157,9 +157,12 @@ def same_buffers(launch: Launch) -> tuple[tuple[int, ...], ...]:
     spans.sort()
     for (low, high, a), (start, end, b) in itertools.pairwise(spans):
         if start < high and (low, high) != (start, end):
-            raise LaunchError(
-                f"{launch.kernel.name}: arguments {min(a, b)} and {max(a, b)} overlap in memory; "
-                "expected the same array or separate ones"
+            raise LaunchError.of(
+                where=launch.kernel.name,
+                problem=(
+                    f"arguments {min(a, b)} and {max(a, b)} overlap in memory; expected the same "
+                    "array or separate ones"
+                ),
             )
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
@@ -186,8 +189,8 @@ def lay_out(
     name = launch.kernel.name
     if len(launch.args) != len(parameters):
         declared = ", ".join(f"{p.type_name} {p.name}" for p in parameters)
-        raise LaunchError(
-            f"{name}: expected {len(parameters)} arguments ({declared}), found {len(launch.args)}"
+        raise LaunchError.of(
+            where=name, expected=f"{len(parameters)} arguments ({declared})", found=len(launch.args)
         )
     block = ARGUMENT_BYTES * max(len(parameters), 1)
     packer = _Packer(Memory(packed=bytearray(block), local_bytes=local_variables), is_accessed)
@@ -231,7 +234,7 @@ class _Packer:
         if parameter.kind in _OPAQUE:
             kind, expected = _OPAQUE[parameter.kind]
             if not isinstance(argument, kind):
-                raise LaunchError(f"{where}: expected {expected}, found {_describe(argument)}")
+                raise LaunchError.of(where=where, expected=expected, found=f"{_describe(argument)}")
             return self._opaque(position, argument)
         if parameter.kind == "value":
             data = _value_bytes(argument, parameter, where)
@@ -255,13 +258,13 @@ class _Packer:
         if isinstance(argument, Image) and parameter.type_name == "cc_texels*":  # of a texture object
             return self._place(position, argument.array, "buffer").address
         if not isinstance(argument, np.ndarray):
-            raise LaunchError(f"{where}: expected an array, found {_describe(argument)}")
+            raise LaunchError.of(where=where, expected="an array", found=f"{_describe(argument)}")
         _check_elements(argument, parameter, where)
         if argument.size:
             return self._place(position, argument, "buffer").address
         if self.is_accessed(position):
-            raise LaunchError(
-                f"{where}: expected at least one element, as the kernel accesses it; found an empty array"
+            raise LaunchError.of(
+                where=where, expected="at least one element, as the kernel accesses it; found an empty array"
             )
         return 0
 
@@ -294,8 +297,8 @@ def _describe(argument: Argument) -> str:
 
 def _check_elements(array: AnyArray, parameter: Parameter, where: str) -> None:
     if array.dtype.hasobject or not array.dtype.isnative:
-        raise LaunchError(
-            f"{where}: expected plain numbers in this machine's byte order, found {array.dtype}"
+        raise LaunchError.of(
+            where=where, expected="plain numbers in this machine's byte order", found=f"{array.dtype}"
         )
     kind = ValueType.find(parameter.type_name)
     if kind is None or kind.pointer != "*" or array.dtype.names:
@@ -303,9 +306,11 @@ def _check_elements(array: AnyArray, parameter: Parameter, where: str) -> None:
     # Recorded arguments of a type that the program defines are bytes.
     is_recorded = parameter.is_named and array.dtype == np.uint8
     if not is_recorded and not kind.is_held_by(array.dtype):
-        raise LaunchError(f"{where}: expected elements of {kind.scalar}, found {array.dtype}")
+        raise LaunchError.of(where=where, expected=f"elements of {kind.scalar}", found=f"{array.dtype}")
     if array.nbytes % kind.nbytes:
-        raise LaunchError(f"{where}: expected a multiple of {kind.nbytes} bytes, found {array.nbytes} bytes")
+        raise LaunchError.of(
+            where=where, expected=f"a multiple of {kind.nbytes} bytes", found=f"{array.nbytes} bytes"
+        )
 
 
 def _value_bytes(argument: Argument, parameter: Parameter, where: str) -> bytes:
@@ -313,16 +318,20 @@ def _value_bytes(argument: Argument, parameter: Parameter, where: str) -> bytes:
         kind = ValueType.find(parameter.type_name)
         if kind is not None and not kind.pointer and not argument.dtype.names:
             if not kind.is_held_by(argument.dtype):
-                raise LaunchError(f"{where}: expected a value of {kind.scalar}, found {argument.dtype}")
+                raise LaunchError.of(
+                    where=where, expected=f"a value of {kind.scalar}", found=f"{argument.dtype}"
+                )
             if kind.width == argument.size == 3:
                 argument = np.append(argument, argument.dtype.type(0))
         elif kind is None and argument.size == 4 and parameter.size == 3 * argument.itemsize:
             argument = np.ravel(argument)[:3]  # CUDA's vectors of three have no fourth component
         argument = argument.tobytes()
     if not isinstance(argument, bytes):
-        raise LaunchError(f"{where}: expected a value, as a NumPy scalar, found {_describe(argument)}")
+        raise LaunchError.of(
+            where=where, expected="a value, as a NumPy scalar", found=f"{_describe(argument)}"
+        )
     if len(argument) != parameter.size:
-        raise LaunchError(f"{where}: expected {parameter.size} bytes, found {len(argument)}")
+        raise LaunchError.of(where=where, expected=f"{parameter.size} bytes", found=len(argument))
     return argument
 
 

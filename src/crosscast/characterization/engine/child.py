@@ -322,8 +322,9 @@ class Run:
             return KernelFault(f"{name}: the process that ran the kernel was killed by signal {-code}")
         if undefined := re.search(r"undefined symbol: (\S+)", errors):
             # For example a name that looks like an LLVM intrinsic, but is none.
-            return UnsupportedError(
-                f"unresolved function {undefined[1]!r}: neither the program nor OpenCL C defines it"
+            return UnsupportedError.of(
+                where=f"unresolved function {undefined[1]!r}",
+                problem="neither the program nor OpenCL C defines it",
             )
         detail = f": {errors.splitlines()[-1]}" if errors else ""
         return EnvironmentFault(

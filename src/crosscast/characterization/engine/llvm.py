@@ -230,6 +230,6 @@ def _refuse_unresolved(undefined: Sequence[str]) -> None:
         if name.startswith(("llvm.", "cc_")):
             continue
         if name not in library.LIBM and name not in ("memcpy", "memset", "memmove"):
-            raise UnsupportedError(
-                f"unresolved function {name!r}: neither the program nor OpenCL C defines it"
+            raise UnsupportedError.of(
+                where=f"unresolved function {name!r}", problem="neither the program nor OpenCL C defines it"
             )

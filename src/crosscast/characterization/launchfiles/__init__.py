@@ -46,7 +46,9 @@ def refuse_sizes(program: Program, given: Mapping[str, object], where: str, flag
     for name in SIZE_NAMES:
         if given[name] and name not in known:
             expected = ", ".join(f"{flag}{other}" for other in known)
-            raise InputError(f"{where}: {flag}{name} is not for {program.language}, expected {expected}")
+            raise InputError.of(
+                where=where, problem=f"{flag}{name} is not for {program.language}, expected {expected}"
+            )
 
 
 def read(path: str | Path) -> list[Launch]:
@@ -68,7 +70,9 @@ def read(path: str | Path) -> list[Launch]:
         value = build_argument(table, path.parent, (seed, index), declared)
         arguments.append(_Argument(name, value, read_only, table.where))
     if variables and not head.program.is_cuda:
-        raise InputError(f"{path}: variable is not for {head.program.language}, but for CUDA and HIP")
+        raise InputError.of(
+            where=path, problem=f"variable is not for {head.program.language}, but for CUDA and HIP"
+        )
     if not variants:
         launches = [head.launch(str(path), arguments)]
     else:
@@ -88,22 +92,22 @@ def _variables(tables: Sequence[Fields], base: Path, seed: int) -> Iterator[tupl
 
 
 def _untyped(where: str) -> Parameter:
-    raise InputError(f"{where}: type is missing, expected that of the variable's elements")
+    raise InputError.of(where=where, problem="type is missing, expected that of the variable's elements")
 
 
 def _load(path: Path) -> dict[str, object]:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path}: cannot read the launch file ({error.strerror})") from error
+        raise InputError.of(where=path, problem=f"cannot read the launch file ({error.strerror})") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: expected a TOML text, found binary data") from error
+        raise InputError.of(where=path, expected="a TOML text", found="binary data") from error
     if not text.strip():
-        raise InputError(f"{path}: the launch file is empty")
+        raise InputError.of(where=path, problem="the launch file is empty")
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not valid TOML: {error}") from error
+        raise InputError.of(where=path, problem=f"not valid TOML: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -159,24 +163,27 @@ class _Head:
     def parameter(self, index: int, where: str) -> Parameter:
         """Return the kernel's parameter of an argument, found when needed."""
         if self.kernel is None:
-            raise InputError(f"{where}: type is missing, and the kernel is not known yet")
+            raise InputError.of(where=where, problem="type is missing, and the kernel is not known yet")
         declared = frontend_parameters(self.program, self.kernel)
         if index >= len(declared):
-            raise InputError(
-                f"{where}: {self.kernel} has {len(declared)} parameters, this is argument {index} (from 0)"
+            raise InputError.of(
+                where=where,
+                problem=f"{self.kernel} has {len(declared)} parameters, this is argument {index} (from 0)",
             )
         return declared[index]
 
     def launch(self, where: str, arguments: Sequence[_Argument], *, check_names: bool = True) -> Launch:
         """Make the launch, and check the names of its arguments against the kernel's."""
         if self.kernel is None:
-            raise InputError(f"{where}: kernel is missing, expected the name of a kernel")
+            raise InputError.of(where=where, problem="kernel is missing, expected the name of a kernel")
         cuda = self.program.is_cuda
         if self.global_size is None:
             name, meaning = ("grid", "the number of blocks") if cuda else ("global", "the global size")
-            raise InputError(f"{where}: {name} is missing, expected {meaning}")
+            raise InputError.of(where=where, problem=f"{name} is missing, expected {meaning}")
         if cuda and self.local_size is None:
-            raise InputError(f"{where}: block is missing, expected the number of threads of a block")
+            raise InputError.of(
+                where=where, problem="block is missing, expected the number of threads of a block"
+            )
         if check_names and any(argument.name for argument in arguments):
             _check_names(self.kernel, frontend_parameters(self.program, self.kernel), arguments)
         kernel, values = Kernel(self.program, self.kernel), tuple(argument.value for argument in arguments)
@@ -197,9 +204,11 @@ def _check_names(kernel: str, declared: Sequence[Parameter], arguments: Sequence
     for index, (argument, parameter) in enumerate(zip(arguments, declared, strict=False)):
         # Parameters of stripped bitcode have names arg<k>.
         if argument.name not in (None, parameter.name) and parameter.name != f"arg{index}":
-            raise InputError(
-                f"{argument.where}: name: expected {parameter.name!r}, "
-                f"which parameter {index} of {kernel} is called, found {argument.name!r}"
+            raise InputError.of(
+                where=argument.where,
+                field="name",
+                expected=f"{parameter.name!r}, which parameter {index} of {kernel} is called",
+                found=repr(argument.name),
             )
 
 
@@ -210,9 +219,11 @@ def _variant(fields: Fields, defaults: _Head, arguments: Sequence[_Argument]) ->
     names, values = fields.texts("use"), fields.table("set")
     for name in names:
         if name not in by_name:
-            raise InputError(
-                f"{fields.where}: use: expected names of [[arg]] tables "
-                f"({', '.join(by_name) or 'none has a name'}), found {name!r}"
+            raise InputError.of(
+                where=fields.where,
+                field="use",
+                expected=f"names of [[arg]] tables ({', '.join(by_name) or 'none has a name'})",
+                found=repr(name),
             )
     chosen = [by_name[name] for name in names] or arguments
     if values is not None:
@@ -227,9 +238,10 @@ def _set_values(values: Fields, arguments: Sequence[_Argument]) -> list[_Argumen
     new: dict[str | None, Argument] = {}
     for name, value in values.items():
         if name not in scalars:
-            raise InputError(
-                f"{values.where}: expected names of scalar arguments ({', '.join(scalars) or 'none'}), "
-                f"found {name!r}"
+            raise InputError.of(
+                where=values.where,
+                expected=f"names of scalar arguments ({', '.join(scalars) or 'none'})",
+                found=repr(name),
             )
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise values.fail(name, "a number")
@@ -298,7 +310,7 @@ def inlined(
         key, content = header
         is_once = _ONCE.search(content) is not None
         if key in (*stack, label) and not (is_once or _GUARD.search(content)):
-            raise UnsupportedError(f"{label}: its header {name} includes itself")
+            raise UnsupportedError.of(where=label, problem=f"its header {name} includes itself")
         if key in (*stack, label) or key in seen:
             return ""
         if is_once:
@@ -324,12 +336,14 @@ def self_contained(program: Program) -> Program:
                 if path.is_file():
                     return str(path), path.read_text("utf-8", "surrogateescape")
             except OSError as error:
-                raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+                raise InputError.of(where=path, problem=f"cannot be read ({error.strerror})") from error
         return None
 
     source_text = inlined(text, find, str(program.path.absolute()) if program.path else program.label)
     if folders and _BY_MACRO.search(source_text):
-        raise UnsupportedError(f"{program.label}: it includes a file by the name that a macro has")
+        raise UnsupportedError.of(
+            where=program.label, problem="it includes a file by the name that a macro has"
+        )
     content = source_text.encode("utf-8", "surrogateescape")
     return replace(program, content=content, options=_without_folders(program))
 
@@ -356,7 +370,7 @@ def write_launch(launch: Launch, path: Path) -> None:
         parts = *_arguments(launch, path), *_written_variables(launch, path)
         path.write_text(toml_lines(head) + "".join(parts), encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+        raise InputError.of(where=path, problem=f"cannot be written ({error.strerror})") from error
 
 
 def launch_head(launch: Launch, program: Program, source: str) -> dict[str, object]:

@@ -26,7 +26,7 @@ def within(where: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{where}: {error}") from error
+        raise InputError.of(where=where, problem=str(error)) from error
 
 
 Array = AnyArray
@@ -45,8 +45,8 @@ def _allocate(shape: tuple[int, ...], kind: ValueType, where: str) -> Array:
     size = math.prod(shape) * kind.dtype.itemsize
     memory = memory_bytes()
     if size > memory:
-        raise InputError(
-            f"{where}: expected at most this machine's memory ({memory} bytes), found {size} bytes"
+        raise InputError.of(
+            where=where, expected=f"at most this machine's memory ({memory} bytes)", found=f"{size} bytes"
         )
     return shared_empty(shape, kind.dtype)
 
@@ -60,22 +60,31 @@ def _read_array(path: Path, kind: ValueType, where: str) -> Array:
         else:
             content = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
     except OSError as error:
-        raise InputError(f"{where}: file: cannot read {path} ({error.strerror or error})") from error
+        raise InputError.of(
+            where=where, problem=f"file: cannot read {path} ({error.strerror or error})"
+        ) from error
     except (ValueError, EOFError) as error:
-        raise InputError(f"{where}: file: {path} is not a readable .npy file ({error})") from error
+        raise InputError.of(
+            where=where, problem=f"file: {path} is not a readable .npy file ({error})"
+        ) from error
     if path.suffix != ".npy":
         if not content.size or content.size % kind.dtype.itemsize:
-            raise InputError(
-                f"{where}: file: expected a multiple of {kind.dtype.itemsize} B ({kind.name}) in {path}, "
-                f"found {content.size} bytes"
+            raise InputError.of(
+                where=where,
+                field="file",
+                expected=f"a multiple of {kind.dtype.itemsize} B ({kind.name}) in {path}",
+                found=f"{content.size} bytes",
             )
         content = content.view(kind.dtype)
     if content.dtype != kind.dtype:
-        raise InputError(
-            f"{where}: file: expected {kind.dtype} for {kind.name} in {path}, found {content.dtype}"
+        raise InputError.of(
+            where=where,
+            field="file",
+            expected=f"{kind.dtype} for {kind.name} in {path}",
+            found=f"{content.dtype}",
         )
     if not content.size:
-        raise InputError(f"{where}: file: expected values in {path}, found an empty array")
+        raise InputError.of(where=where, field="file", expected=f"values in {path}", found="an empty array")
     array = _allocate(content.shape, kind, where)
     array[...] = content
     return array
@@ -114,9 +123,12 @@ def _arange(fields: Fields, kind: ValueType, count: int, rng: np.random.Generato
     last = first + step * (count - 1)
     least, greatest = kind.limits
     if not least <= last <= greatest:
-        raise InputError(
-            f"{fields.where}: fill: the last of {count} numbers from {first} by {step} is {last}, "
-            f"expected at most what {kind.name} holds ({least} to {greatest})"
+        raise InputError.of(
+            where=fields.where,
+            problem=(
+                f"fill: the last of {count} numbers from {first} by {step} is {last}, expected "
+                f"at most what {kind.name} holds ({least} to {greatest})"
+            ),
         )
     if not kind.is_integer:
         return lambda start, size: np.arange(start, start + size, dtype=np.float64) * step + first
@@ -129,7 +141,9 @@ def _uniform(fields: Fields, kind: ValueType, count: int, rng: np.random.Generat
     low = _fitting(fields, "low", kind, 0)
     high = _fitting(fields, "high", kind, min(255, kind.limits[1]) if kind.is_integer else 1)
     if low > high:
-        raise InputError(f"{fields.where}: high: expected at least low ({low}), found {high}")
+        raise InputError.of(
+            where=fields.where, field="high", expected=f"at least low ({low})", found=f"{high}"
+        )
     if kind.is_integer:
         ends = int(low), int(high)
         return lambda start, size: rng.integers(*ends, size=size, dtype=kind.dtype.type, endpoint=True)
@@ -236,9 +250,13 @@ def _value_type(fields: Fields, parameter: Callable[[], Parameter]) -> ValueType
     try:
         return ValueType.parse(name)
     except InputError:
-        raise InputError(
-            f"{fields.where}: type is missing, and the kernel's {declared.type_name!r} is not a plain scalar "
-            f"or vector type; expected that of a structure's members, with a list of them as value"
+        raise InputError.of(
+            where=fields.where,
+            problem=(
+                f"type is missing, and the kernel's {declared.type_name!r} is not a plain "
+                "scalar or vector type; expected that of a structure's members, with a list of "
+                "them as value"
+            ),
         ) from None
 
 
@@ -260,9 +278,11 @@ def _buffer_of_file(fields: Fields, kind: ValueType, base: Path) -> Array:
     array = _read_array(path, kind, fields.where)
     length = fields.integer("length", 1)
     if length is not None and array.size != length * kind.slots:
-        raise InputError(
-            f"{fields.where}: length: expected {length} x {kind.name} in {path}, "
-            f"found {array.size // kind.slots} (of {array.size} numbers)"
+        raise InputError.of(
+            where=fields.where,
+            field="length",
+            expected=f"{length} x {kind.name} in {path}",
+            found=f"{array.size // kind.slots} (of {array.size} numbers)",
         )
     return array
 
@@ -297,7 +317,9 @@ def _image(table: Fields, base: Path, rng: np.random.Generator) -> Argument:
         _make_array(table, kind, shape, rng) if file is None else _read_array(base / file, kind, table.where)
     )
     if shape and array.size != math.prod(shape):
-        raise InputError(f"{table.where}: shape: expected {shape} of {file}, found {array.size} numbers")
+        raise InputError.of(
+            where=table.where, field="shape", expected=f"{shape} of {file}", found=f"{array.size} numbers"
+        )
     table.finish()
     with within(table.where):
         return Image(array.reshape(shape) if shape else array, order, normalized, layers)

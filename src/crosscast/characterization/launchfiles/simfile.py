@@ -187,11 +187,13 @@ class _Words:
         try:
             text = path.read_bytes().decode("utf-8")
         except OSError as error:
-            raise InputError(f"{path}: cannot read the simulator file ({error.strerror})") from error
+            raise InputError.of(
+                where=path, problem=f"cannot read the simulator file ({error.strerror})"
+            ) from error
         except UnicodeDecodeError:
             text = "\0"
         if "\0" in text:
-            raise InputError(f"{path}: expected a simulator file, found binary data")
+            raise InputError.of(where=path, expected="a simulator file", found="binary data")
         self._text = re.sub("#.*", "", text) + "\n"
         self._at = 0
         self._path = path
@@ -199,7 +201,7 @@ class _Words:
 
     def _located(self, problem: str) -> InputError:
         line = self._text.count("\n", 0, self._at) + 1
-        return InputError(f"{self._path}:{line}: {problem}")
+        return InputError.of(where=f"{self._path}:{line}", problem=problem)
 
     def fail(self, problem: str) -> InputError:
         """Return an error at the current line."""

@@ -171,9 +171,12 @@ def _check_runs(jobs: Jobs, machines: Sequence[Machine], runs: Flags, bound: Int
     where = "any machine" if bound is None else machines[bound[row]].name
     widest = max(machine.procs for machine in machines) if bound is None else machines[bound[row]].procs
     if jobs.procs[row] > widest:
-        raise InputError(
-            f"jobs: job {jobs.number[row]}: procs: expected at most the {widest} of {where}, found "
-            f"{jobs.procs[row]}"
+        raise InputError.of(
+            where="jobs",
+            problem=(
+                f"job {jobs.number[row]}: procs: expected at most the {widest} of {where}, "
+                f"found {jobs.procs[row]}"
+            ),
         )
     raise InputError(
         f"jobs: job {jobs.number[row]}: expected a machine wide enough on which it runs, found none"

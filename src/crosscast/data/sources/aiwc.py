@@ -259,10 +259,10 @@ def import_aiwc_folder(
     """Make a dataset with profiles only from a folder of the tool's files."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise InputError(f"{folder}: expected a folder with files aiwc_<kernel>_<n>.csv, found none")
+        raise InputError.of(where=folder, expected="a folder with files aiwc_<kernel>_<n>.csv", found="none")
     paths = sorted(folder.rglob("aiwc_*.csv"))
     if not paths:
-        raise InputError(f"{folder}: expected files aiwc_<kernel>_<n>.csv, found none")
+        raise InputError.of(where=folder, expected="files aiwc_<kernel>_<n>.csv", found="none")
     default = (application or folder.resolve().name, size or "unknown")
     unknown: Counter[str] = Counter()
     rows = [_folder_row(path, *(_cell_of(path, folder) or default), unknown) for path in paths]
@@ -285,7 +285,7 @@ def _cell_of(path: Path, folder: Path) -> tuple[str, str] | None:
         return None
     if len(parts) != 2:
         expected = "the folder itself or <application>/<size>/"
-        raise InputError(f"{path}: expected the file in {expected}, found it in {'/'.join(parts)}/")
+        raise InputError.of(where=path, expected=f"the file in {expected}", found=f"it in {'/'.join(parts)}/")
     return parts[0], parts[1]
 
 
@@ -293,7 +293,7 @@ def _folder_row(path: Path, application: str, size: str, unknown: Counter[str]) 
     """Make the row of a file, and count its unknown metrics in `unknown`."""
     name = _FILE_NAME.fullmatch(path.name)
     if name is None:
-        raise InputError(f"{path}: expected a name such as aiwc_<kernel>_<n>.csv, found {path.name}")
+        raise InputError.of(where=path, expected="a name such as aiwc_<kernel>_<n>.csv", found=f"{path.name}")
     metrics: dict[str, int | float] = {}
     other: dict[str, int | float] = {}
     for metric, value in _read(path).items():
@@ -301,13 +301,15 @@ def _folder_row(path: Path, application: str, size: str, unknown: Counter[str]) 
         if ours is None:
             other[metric] = value
         elif ours in metrics:
-            raise InputError(f"{path}: the metric {ours} is there under two names")
+            raise InputError.of(where=path, problem=f"the metric {ours} is there under two names")
         else:
             metrics[ours] = _number(path, metric, ours, value)
     unknown.update(name for name in other if name not in _OURS)
     for needed in _NEEDED:
         if _OURS[needed] not in metrics:
-            raise InputError(f"{path}: expected the metric {needed}, found none: the file may be cut off")
+            raise InputError.of(
+                where=path, expected=f"the metric {needed}", found="none: the file may be cut off"
+            )
     return {
         "application": application,
         "kernel": name["kernel"],
@@ -327,7 +329,7 @@ def _read(path: Path) -> dict[str, float]:
     for where, row in rows:
         metric, text = row["metric"], row["count"]
         if metric in values:
-            raise InputError(f"{where}: the metric {metric} is there a second time")
+            raise InputError.of(where=where, problem=f"the metric {metric} is there a second time")
         values[metric] = number_of_text(text)
         if not values[metric] >= 0:
             raise InputError.of(
@@ -340,7 +342,9 @@ def _number(path: Path, metric: str, ours: str, value: float) -> int | float:
     if ours not in _INTEGERS:
         return value
     if not value.is_integer():
-        raise InputError(f"{path}: the metric {metric}: expected a whole number, found {value:g}")
+        raise InputError.of(
+            where=path, problem=f"the metric {metric}: expected a whole number, found {value:g}"
+        )
     return int(value)
 
 

@@ -51,7 +51,7 @@ def counted_in(
         inside = [row for row in rows if region in row.region]
         if not inside:
             regions = ", ".join(sorted({name for row in rows for name in row.region}))[:200]
-            raise InputError(f"{path}: expected a region {region}, found {regions or 'none'}")
+            raise InputError.of(where=path, expected=f"a region {region}", found=f"{regions or 'none'}")
         rows = inside
     processes = len({row.rank for row in rows if row.rank is not None}) or 1
     counters: dict[str, float] = {}
@@ -185,9 +185,10 @@ def _of_records(path: Path, text: str) -> tuple[list[CaliperRow], dict[str, str]
         try:
             reader.read([line], records.append)
         except (ReaderError, LookupError, ValueError, AttributeError, TypeError, StopIteration) as error:
-            raise InputError(
-                f"{path}, line {number}: expected a record of Caliper that the reader knows, found "
-                f"{line[:60]!r} ({type(error).__name__})"
+            raise InputError.of(
+                where=f"{path}, line {number}",
+                expected="a record of Caliper that the reader knows",
+                found=f"{line[:60]!r} ({type(error).__name__})",
             ) from error
     attributes = {name: reader.attribute(name) for name in reader.attributes()}
     try:
@@ -200,8 +201,8 @@ def _of_records(path: Path, text: str) -> tuple[list[CaliperRow], dict[str, str]
         }
         units = {name: _unit(attributes[name].metadata()) for name in numbers}
     except (LookupError, ValueError, AttributeError, TypeError) as error:
-        raise InputError(
-            f"{path}: expected attributes of Caliper that the reader knows, found others"
+        raise InputError.of(
+            where=path, expected="attributes of Caliper that the reader knows", found="others"
         ) from error
     return [_row(path, record, numbers) for record in records], units
 
@@ -217,7 +218,9 @@ def _row(path: Path, record: _Record, numbers: set[str]) -> CaliperRow:
     for name in numbers.intersection(record):
         value = number_of(str(record[name]))
         if value is None:
-            raise InputError(f"{path}: {name}: expected a number, found {str(record[name])[:60]!r}")
+            raise InputError.of(
+                where=path, field=name, expected="a number", found=repr(str(record[name])[:60])
+            )
         values[name] = value
     return CaliperRow((region,) if isinstance(region, str) else tuple(region), rank, values)
 
@@ -226,16 +229,22 @@ def _of_table(path: Path, text: str) -> tuple[list[CaliperRow], dict[str, str]]:
     try:
         table = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: expected records of Caliper or a table in JSON, found neither") from error
+        raise InputError.of(
+            where=path, expected="records of Caliper or a table in JSON", found="neither"
+        ) from error
     if not isinstance(table, dict) or not all(isinstance(table.get(name), list) for name in TABLE):
-        raise InputError(
-            f"{path}: expected a table of Caliper with {', '.join(TABLE)} (json-split), found another form"
+        raise InputError.of(
+            where=path,
+            expected=f"a table of Caliper with {', '.join(TABLE)} (json-split)",
+            found="another form",
         )
     columns, facts = table["columns"], table["column_metadata"]
     if len(columns) != len(facts) or not all(isinstance(fact, dict) for fact in facts):
-        raise InputError(f"{path}: column_metadata: expected an object for each of {len(columns)} columns")
+        raise InputError.of(
+            where=path, field="column_metadata", expected=f"an object for each of {len(columns)} columns"
+        )
     if not all(isinstance(name, str) for name in columns):
-        raise InputError(f"{path}: columns: expected names, found others")
+        raise InputError.of(where=path, field="columns", expected="names", found="others")
     regions = _regions(path, table["nodes"])
     numbers = [
         (index, name)
@@ -253,13 +262,15 @@ def _regions(path: Path, nodes: Sequence[object]) -> list[tuple[str, ...]]:
         label = node.get("label") if isinstance(node, dict) else None
         parent = node.get("parent", -1) if isinstance(node, dict) else None
         if not isinstance(label, str) or not isinstance(parent, int) or not -1 <= parent < number:
-            raise InputError(
-                f"{path}: nodes[{number}]: expected a label, and the number of an earlier parent"
+            raise InputError.of(
+                where=path, problem=f"nodes[{number}]: expected a label, and the number of an earlier parent"
             )
         enclosing = regions[parent] if parent >= 0 else ()
         names += len(enclosing)
         if len(enclosing) >= MOST_LEVELS or names > MOST_NAMES:
-            raise InputError(f"{path}: nodes[{number}]: expected at most {MOST_LEVELS} levels, found more")
+            raise InputError.of(
+                where=path, problem=f"nodes[{number}]: expected at most {MOST_LEVELS} levels, found more"
+            )
         regions.append((*enclosing, label))
     return regions
 
@@ -275,11 +286,12 @@ def _table_rows(
     rank_columns = [columns.index(name) for name in _RANKS if name in columns]
     for number, cells in enumerate(data):
         if not isinstance(cells, list) or len(cells) != len(columns):
-            raise InputError(f"{path}: data[{number}]: expected {len(columns)} cells")
+            raise InputError.of(where=path, problem=f"data[{number}]: expected {len(columns)} cells")
         node = None if region_column is None else cells[region_column]
         if node is not None and (not isinstance(node, int) or not 0 <= node < len(regions)):
-            raise InputError(
-                f"{path}: data[{number}]: {_REGION}: expected the number of a node, found {node!r}"
+            raise InputError.of(
+                where=path,
+                problem=f"data[{number}]: {_REGION}: expected the number of a node, found {node!r}",
             )
         values = {}
         for column, name in numbers:
@@ -287,8 +299,9 @@ def _table_rows(
             if value is None:
                 continue
             if not is_finite(value):
-                raise InputError(
-                    f"{path}: data[{number}]: {name}: expected a number, found {str(value)[:60]!r}"
+                raise InputError.of(
+                    where=path,
+                    problem=f"data[{number}]: {name}: expected a number, found {str(value)[:60]!r}",
                 )
             values[name] = float(value)
         rank = next((str(cells[column]) for column in rank_columns if cells[column] is not None), None)

@@ -247,8 +247,11 @@ def _rajaperf(
         runs.append(_suite_run(row, settings, cores or 1))
     if blocks and block_size not in blocks:
         sizes = ", ".join(f"{size:g}" for size in sorted(blocks))
-        raise InputError(
-            f"{contents.label}: column 'BlockSize': expected runs with {block_size}, found {sizes}"
+        raise InputError.of(
+            where=contents.label,
+            field="column 'BlockSize'",
+            expected=f"runs with {block_size}",
+            found=f"{sizes}",
         )
     devices = [TableRow(row) for row in contents.devices_in(run.configuration.device for run in runs)]
     for device in devices:

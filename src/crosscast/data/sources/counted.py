@@ -53,7 +53,7 @@ def beginning(path: Path) -> str:
         with path.open("rb") as file:
             return file.read(_BEGINNING).decode("utf-8-sig", errors="replace")
     except OSError as error:
-        raise InputError(f"{path}: cannot read the profile ({error.strerror})") from error
+        raise InputError.of(where=path, problem=f"cannot read the profile ({error.strerror})") from error
 
 
 _TIMES = ("s", "sec", "second", "seconds")
@@ -157,13 +157,15 @@ def configured_runs(
         _check(run)
         time_s = run.time_s if circumstances.time_s is None else circumstances.time_s
         if time_s is None and timed:
-            raise InputError(
-                f"{run.where}: expected how long the run took, found no time: give its seconds with --time"
+            raise InputError.of(
+                where=run.where,
+                expected="how long the run took",
+                found="no time: give its seconds with --time",
             )
         first = seen.setdefault((time_s, run.kernel, *sorted(run.counters.items())), run.where)
         if repeat and first != run.where:
-            raise InputError(
-                f"{run.where}: expected another run than {first}, found the same counters and time"
+            raise InputError.of(
+                where=run.where, expected=f"another run than {first}", found="the same counters and time"
             )
         kernel, size = circumstances.kernel or run.kernel or application, circumstances.size or DEFAULT_SIZE
         cell = application, kernel, size, Configuration(circumstances.device, circumstances.settings(run))
@@ -174,9 +176,11 @@ def configured_runs(
 
 def _check(run: CountedRun) -> None:
     if not run.counters:
-        raise InputError(f"{run.where}: expected counters, found none")
+        raise InputError.of(where=run.where, expected="counters", found="none")
     for name, value in run.counters.items():
         if not math.isfinite(value):
-            raise InputError(f"{run.where}: {name[:60]}: expected a finite number, found {value}")
+            raise InputError.of(
+                where=run.where, field=name[:60], expected="a finite number", found=f"{value}"
+            )
     if run.time_s is not None and not 0 < run.time_s < math.inf:
-        raise InputError(f"{run.where}: expected a time above 0 seconds, found {run.time_s:g}")
+        raise InputError.of(where=run.where, expected="a time above 0 seconds", found=f"{run.time_s:g}")

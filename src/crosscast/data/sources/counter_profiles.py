@@ -60,10 +60,12 @@ def read_ncu(path: Path, kernel: str | None = None) -> CountedRun:
     if not chosen:
         kernels = ", ".join(sorted({launch.kernel for launch in launches}))[:200]
         expected = "launches of kernels" if kernel is None else f"launches of {kernel}"
-        raise InputError(f"{path}: expected {expected}, found {kernels or 'none'}")
+        raise InputError.of(where=path, expected=expected, found=f"{kernels or 'none'}")
     times = [duration for launch in chosen if (duration := _duration(launch)) is not None]
     if min(times, default=1.0) <= 0:
-        raise InputError(f"{path}: expected launches that took more than 0 seconds, found {min(times):g}")
+        raise InputError.of(
+            where=path, expected="launches that took more than 0 seconds", found=f"{min(times):g}"
+        )
     weights = times if len(times) == len(chosen) else [1.0] * len(chosen)
     counters = dict(_combined(chosen, weights, rates))
     return CountedRun(
@@ -113,12 +115,12 @@ def _table(path: Path) -> Iterator[tuple[str, list[str]]]:
             if not cells or cells[0].startswith("=="):
                 continue
             if width and len(cells) != width:
-                raise InputError(f"{where}: expected {width} cells, found {len(cells)}")
+                raise InputError.of(where=where, expected=f"{width} cells", found=len(cells))
             width = len(cells)
             yield where, cells
     except csv.Error as error:
-        raise InputError(
-            f"{path}, line {first + rows.line_num}: expected CSV, found something else ({error})"
+        raise InputError.of(
+            where=f"{path}, line {first + rows.line_num}", expected="CSV", found=f"something else ({error})"
         ) from error
 
 
@@ -127,7 +129,7 @@ def _wide(
 ) -> tuple[list[_Launch], set[str]]:
     rows = list(lines)
     if KERNEL not in header or not rows:
-        raise InputError(f"{path}: expected a table of ncu --csv with a column {KERNEL}, found none")
+        raise InputError.of(where=path, expected=f"a table of ncu --csv with a column {KERNEL}", found="none")
     units = [""] * len(header)
     if not rows[0][1][header.index(_LAUNCH)].strip():
         units = rows.pop(0)[1]
@@ -171,7 +173,7 @@ def _put(launch: _Launch, name: str, text: str, unit: str, where: str) -> None:
         return
     value = number_of(text)
     if value is None:
-        raise InputError(f"{where}: {name[:60]}: expected a number, found {text[:60]!r}")
+        raise InputError.of(where=where, field=name[:60], expected="a number", found=repr(text[:60]))
     launch.values[name] = value * factor_of(unit)
 
 
@@ -224,7 +226,9 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
         except (ValueError, RecursionError):
             line = None
         if not isinstance(line, dict):
-            raise InputError(f"{where}: expected a JSON object of perf stat -j, found {stripped[:60]!r}")
+            raise InputError.of(
+                where=where, expected="a JSON object of perf stat -j", found=repr(stripped[:60])
+            )
         # Further metrics of an event are on separate lines without an event.
         if VALUE in line or "event" in line:
             yield where, line
@@ -233,14 +237,16 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
 def _event(line: dict[str, object], where: str) -> tuple[str, float | None]:
     name, text, unit = line.get("event"), line.get(VALUE), line.get("unit", "")
     if not isinstance(name, str) or not _is_name(name):
-        raise InputError(f"{where}: event: expected the name of an event, found {str(name)[:60]!r}")
+        raise InputError.of(
+            where=where, field="event", expected="the name of an event", found=repr(str(name)[:60])
+        )
     if not isinstance(unit, str):
-        raise InputError(f"{where}: unit: expected a text, found {str(unit)[:60]!r}")
+        raise InputError.of(where=where, field="unit", expected="a text", found=repr(str(unit)[:60]))
     if isinstance(text, str) and text.strip() in _NOT_COUNTED:
         return name, None
     value = _number(text)
     if value is None:
-        raise InputError(f"{where}: {VALUE}: expected a number, found {str(text)[:60]!r}")
+        raise InputError.of(where=where, field=VALUE, expected="a number", found=repr(str(text)[:60]))
     return name, value * factor_of(unit or ("ns" if name in _NANOSECONDS else ""))
 
 
@@ -250,7 +256,9 @@ def _wall_time(line: dict[str, object], cpu_s: float, where: str) -> float | Non
     text = line.get("metric-value")
     cpus = _number(text)
     if cpus is None:
-        raise InputError(f"{where}: metric-value: expected a number, found {str(text)[:60]!r}")
+        raise InputError.of(
+            where=where, field="metric-value", expected="a number", found=repr(str(text)[:60])
+        )
     return cpu_s / cpus if cpus else None
 
 
@@ -267,7 +275,7 @@ def _profiles_at(paths: Sequence[Path], is_profile: Callable[[Path], bool], what
         raise InputError.of(field="profiles", expected=f"{what}", found="none")
     for index, path in enumerate(profiles):
         if path in profiles[:index]:
-            raise InputError(f"{path}: expected each profile once, found it twice")
+            raise InputError.of(where=path, expected="each profile once", found="it twice")
     return profiles
 
 
@@ -277,9 +285,9 @@ def _profiles_in(path: Path, is_profile: Callable[[Path], bool], what: str) -> l
     try:
         profiles = sorted(file for file in path.iterdir() if is_profile(file))
     except OSError as error:
-        raise InputError(f"{path}: cannot list the folder ({error.strerror})") from error
+        raise InputError.of(where=path, problem=f"cannot list the folder ({error.strerror})") from error
     if not profiles:
-        raise InputError(f"{path}: expected {what} in the folder, found none")
+        raise InputError.of(where=path, expected=f"{what} in the folder", found="none")
     return profiles
 
 

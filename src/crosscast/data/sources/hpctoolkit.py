@@ -48,9 +48,11 @@ class _StructureFile:
         self._content = content
         magic, kind, major, minor = self.take("<10s4sBB", 0)
         if magic != b"HPCTOOLKIT" or kind != form:
-            raise InputError(f"{path}: expected a file {form.decode()} of HPCToolkit, found another")
+            raise InputError.of(where=path, expected=f"a file {form.decode()} of HPCToolkit", found="another")
         if major != _VERSION:
-            raise InputError(f"{path}: expected version {_VERSION} of the format, found {major}.{minor}")
+            raise InputError.of(
+                where=path, expected=f"version {_VERSION} of the format", found=f"{major}.{minor}"
+            )
 
     @property
     def size(self) -> int:
@@ -59,7 +61,7 @@ class _StructureFile:
 
     def fail(self, expected: str, found: object) -> InputError:
         """Make an error about the file."""
-        return InputError(f"{self._path}: expected {expected}, found {found}")
+        return InputError.of(where=self._path, expected=expected, found=f"{found}")
 
     def section(self, number: int) -> int:
         """Offset of a section; sections are numbered from 0."""
@@ -69,8 +71,8 @@ class _StructureFile:
         """Unpack the numbers at an offset."""
         size = struct.calcsize(form)
         if offset < 0 or offset + size > len(self._content):
-            raise InputError(
-                f"{self._path}: expected {size} bytes at place {offset}, found a file that is cut off"
+            raise InputError.of(
+                where=self._path, expected=f"{size} bytes at place {offset}", found="a file that is cut off"
             )
         return struct.unpack_from(form, self._content, offset)
 
@@ -79,7 +81,9 @@ class _StructureFile:
         size = len(self._content)
         end = self._content.find(b"\0", offset, offset + _MOST_CHARACTERS) if offset < size else -1
         if end < 0:
-            raise InputError(f"{self._path}: expected a text at place {offset}, found one that is cut off")
+            raise InputError.of(
+                where=self._path, expected=f"a text at place {offset}", found="one that is cut off"
+            )
         return self._content[offset:end].decode("utf-8", errors="replace")
 
 
@@ -88,12 +92,14 @@ def _opened(path: Path, form: bytes) -> Iterator[_StructureFile]:
     try:
         file = path.open("rb")
     except OSError as error:
-        raise InputError(f"{path}: cannot read the database ({error.strerror})") from error
+        raise InputError.of(where=path, problem=f"cannot read the database ({error.strerror})") from error
     with file:
         try:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
-            raise InputError(f"{path}: expected a file {form.decode()} of HPCToolkit, found none") from error
+            raise InputError.of(
+                where=path, expected=f"a file {form.decode()} of HPCToolkit", found="none"
+            ) from error
         with content:
             yield _StructureFile(path, content, form)
 
@@ -194,9 +200,13 @@ def read_old_database(folder: Path) -> tuple[str, list[Thread]]:
     tree = _tree(folder / EXPERIMENT)
     files = sorted(folder.glob(_METRICS))
     if not files or len(files) > _MOST_FILES:
-        raise InputError(
-            f"{folder}: expected files {_METRICS} beside {EXPERIMENT}, as hpcprof of HPCToolkit up to 2020 "
-            f"makes them with --metric-db yes, found {len(files)}"
+        raise InputError.of(
+            where=folder,
+            expected=(
+                f"files {_METRICS} beside {EXPERIMENT}, as hpcprof of HPCToolkit up to 2020 "
+                "makes them with --metric-db yes"
+            ),
+            found=len(files),
         )
     return tree.name or folder.name, [_thread(file, tree) for file in files]
 
@@ -214,15 +224,18 @@ def _tree(path: Path) -> _Tree:
                     ancestors.pop()
                     element.clear()
     except (ElementTree.ParseError, ValueError, KeyError) as error:
-        raise InputError(
-            f"{path}: expected the XML of an HPCToolkit database, found something else or a part "
-            f"of it ({error})"
+        raise InputError.of(
+            where=path,
+            expected="the XML of an HPCToolkit database",
+            found=f"something else or a part of it ({error})",
         ) from error
     except OSError as error:
-        raise InputError(f"{path}: cannot read the database ({error.strerror})") from error
+        raise InputError.of(where=path, problem=f"cannot read the database ({error.strerror})") from error
     if not tree.metrics or not tree.roots:
-        raise InputError(
-            f"{path}: expected MetricDB and PF elements, as HPCToolkit up to 2020 writes them, found none"
+        raise InputError.of(
+            where=path,
+            expected="MetricDB and PF elements, as HPCToolkit up to 2020 writes them",
+            found="none",
         )
     return tree
 
@@ -241,30 +254,37 @@ def _take(tree: _Tree, ancestors: Sequence[str], tag: str, facts: Mapping[str, s
 def _thread(path: Path, tree: _Tree) -> Thread:
     match = _FILE.fullmatch(path.name)
     if match is None:
-        raise InputError(f"{path}: expected a name with process and thread (…-000000-000-…-0.metric-db)")
+        raise InputError.of(
+            where=path, expected="a name with process and thread (…-000000-000-…-0.metric-db)"
+        )
     try:
         with path.open("rb") as file:
             header = file.read(_HEADER.size)
         size = path.stat().st_size
     except OSError as error:
-        raise InputError(f"{path}: cannot read the metrics ({error.strerror})") from error
+        raise InputError.of(where=path, problem=f"cannot read the metrics ({error.strerror})") from error
     if len(header) < _HEADER.size or not header.startswith(_MAGIC):
-        raise InputError(f"{path}: expected metrics of HPCToolkit ({_MAGIC.decode()}), found another file")
+        raise InputError.of(
+            where=path, expected=f"metrics of HPCToolkit ({_MAGIC.decode()})", found="another file"
+        )
     _, version, order, nodes, metrics = _HEADER.unpack(header)
     if order != b"b":
-        raise InputError(f"{path}: expected big-endian numbers (b), found a version with {order!r}")
+        raise InputError.of(where=path, expected="big-endian numbers (b)", found=f"a version with {order!r}")
     if nodes < 1 or metrics != len(tree.metrics):
-        raise InputError(
-            f"{path}: expected {len(tree.metrics)} metrics of a tree's nodes, found {metrics} of {nodes} "
-            f"(version {version.decode('ascii', 'replace')})"
+        raise InputError.of(
+            where=path,
+            expected=f"{len(tree.metrics)} metrics of a tree's nodes",
+            found=f"{metrics} of {nodes} (version {version.decode('ascii', 'replace')})",
         )
     if size < _HEADER.size + 8 * nodes * metrics:
-        raise InputError(
-            f"{path}: expected {nodes} nodes with {metrics} metrics, found a file that is cut off"
+        raise InputError.of(
+            where=path, expected=f"{nodes} nodes with {metrics} metrics", found="a file that is cut off"
         )
     for node in (*tree.roots, *tree.statements):
         if not 1 <= node <= nodes:
-            raise InputError(f"{path}: expected nodes from 1 to {nodes}, found {node} in {EXPERIMENT}")
+            raise InputError.of(
+                where=path, expected=f"nodes from 1 to {nodes}", found=f"{node} in {EXPERIMENT}"
+            )
     table = np.memmap(path, dtype=">f8", mode="r", offset=_HEADER.size, shape=(nodes, metrics))
     return Thread(int(match[1]), _values(table, tree))
 
@@ -306,11 +326,11 @@ def read_hpctoolkit(folder: Path) -> CountedRun:
     elif (folder / META).is_file():
         name, threads = read_new_database(folder)
     else:
-        raise InputError(
-            f"{folder}: expected a database of HPCToolkit with {EXPERIMENT} or {META}, found neither"
+        raise InputError.of(
+            where=folder, expected=f"a database of HPCToolkit with {EXPERIMENT} or {META}", found="neither"
         )
     if not threads:
-        raise InputError(f"{folder}: expected a database of HPCToolkit with threads, found none")
+        raise InputError.of(where=folder, expected="a database of HPCToolkit with threads", found="none")
     # Of each thread, by name
     values: defaultdict[str, list[float]] = defaultdict(list)
     for thread in threads:

@@ -180,7 +180,9 @@ def dataset_of_tables(label: str, files: Mapping[str, RunTable]) -> tuple[Datase
         left_out.update(table.left_out)
     reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items() if count)
     if not usable:
-        raise InputError(f"{label}: expected runs with a power, found none{reasons and f' ({reasons})'}")
+        raise InputError.of(
+            where=label, expected="runs with a power", found=f"none{reasons and f' ({reasons})'}"
+        )
     _check_settings(usable)
     by_device: dict[str, list[RecordedRun]] = {}
     for run in usable:
@@ -237,7 +239,9 @@ def _check_settings(runs: Sequence[RecordedRun]) -> None:
     for run in runs:
         for name, value in run.configuration.settings.items():
             if kinds.setdefault(name, type(value)) is not type(value):
-                raise InputError(f"{run.where}: {name}: expected numbers or words throughout, found both")
+                raise InputError.of(
+                    where=run.where, field=name, expected="numbers or words throughout", found="both"
+                )
 
 
 def _summary(
@@ -307,7 +311,9 @@ def roles_of(header: Sequence[str], settings: Sequence[str] | None, where: str) 
     for name in settings or ():
         if name in _KNOWN or name not in header:
             names = ", ".join(column for column in header if column not in _KNOWN)[:200]
-            raise InputError(f"{where}: settings: expected columns out of {names or 'none'}, found {name}")
+            raise InputError.of(
+                where=where, field="settings", expected=f"columns out of {names or 'none'}", found=f"{name}"
+            )
     usual = [name for name in header if is_positive_setting(name) or name in _WORDS]
     chosen = usual if settings is None else [name for name in header if name in settings]
     others = [name for name in header if name not in (*_KNOWN, *chosen)]
@@ -315,17 +321,23 @@ def roles_of(header: Sequence[str], settings: Sequence[str] | None, where: str) 
     rest = [name for name in others if name not in ignored]
     for name in rest:
         if _OTHER_UNIT.fullmatch(name):
-            raise InputError(
-                f"{where}: {name}: expected seconds, hertz, watts or joules in columns (as in {TIME}, "
-                "core_clock_hz, gpu_cap_w), found another unit"
+            raise InputError.of(
+                where=where,
+                field=name,
+                expected=(
+                    f"seconds, hertz, watts or joules in columns (as in {TIME}, core_clock_hz, gpu_cap_w)"
+                ),
+                found="another unit",
             )
     domains = [name.removesuffix("_w") for name in rest if _DOMAIN.fullmatch(name)]
     if POWER in header and NODE in domains:
-        raise InputError(f"{where}: expected {POWER} or {NODE}_w, the power of the whole, found both")
+        raise InputError.of(
+            where=where, expected=f"{POWER} or {NODE}_w, the power of the whole", found="both"
+        )
     meant = [name for name in rest if _POWER_WORDS.search(name)]
     if POWER not in header and not domains and meant:
-        raise InputError(
-            f"{where}: expected a column {POWER}, or powers of domains such as cpu_w, found {meant[0]}"
+        raise InputError.of(
+            where=where, expected=f"a column {POWER}, or powers of domains such as cpu_w", found=f"{meant[0]}"
         )
     counters = [name for name in rest if not _DOMAIN.fullmatch(name)]
     return ColumnRoles(tuple(chosen), tuple(domains), tuple(counters), tuple(ignored))
@@ -333,14 +345,16 @@ def roles_of(header: Sequence[str], settings: Sequence[str] | None, where: str) 
 
 def _check_names(header: Sequence[str], where: str) -> None:
     if len(header) > _MOST_COLUMNS:
-        raise InputError(f"{where}: expected {_MOST_COLUMNS} columns at most, found {len(header)}")
+        raise InputError.of(where=where, expected=f"{_MOST_COLUMNS} columns at most", found=len(header))
     for name in header:
         if not 0 < len(name) <= _MOST_CHARACTERS or not name.isprintable():
             expected = f"columns with names of 1 to {_MOST_CHARACTERS} characters"
             raise InputError.of(where=where, expected=expected, found=repr(name[:60]))
     for names in (KERNEL[:1], TIMES):
         if not any(name in header for name in names):
-            raise InputError(f"{where}: expected a column {names[0]}, found {', '.join(header)[:200]}")
+            raise InputError.of(
+                where=where, expected=f"a column {names[0]}", found=f"{', '.join(header)[:200]}"
+            )
 
 
 DEFAULT_DEVICE = "machine"
@@ -362,7 +376,7 @@ def read_run_table(path: Path, settings: Sequence[str] | None = None) -> RunTabl
     roles = roles_of(header, settings, where)
     rows = list(lines)
     if not rows:
-        raise InputError(f"{path}: expected a row for each run, found none")
+        raise InputError.of(where=path, expected="a row for each run", found="none")
     words = {name for name in roles.settings if _holds_words(name, rows)}
     runs = [_run(row, roles, words) for row in rows]
     notes = [f"{path.name}: {line}" for line in roles.sentences(header)]
@@ -378,7 +392,9 @@ def _holds_words(name: str, rows: Sequence[_Row]) -> bool:
     if len(set(are_words)) > 1:
         where, text = values[are_words.index(not are_words[0])]
         expected = "a word" if are_words[0] else "a number"
-        raise InputError(f"{where}: {name}: expected {expected}, as in the rows before, found {text[:60]!r}")
+        raise InputError.of(
+            where=where, field=name, expected=f"{expected}, as in the rows before", found=repr(text[:60])
+        )
     return any(are_words)
 
 
@@ -386,10 +402,10 @@ def _run(row: _Row, roles: ColumnRoles, words: set[str]) -> RecordedRun:
     where, cells = row
     application = _text(cells, "application", where)
     if not application:
-        raise InputError(f"{where}: application: expected a name, found nothing")
+        raise InputError.of(where=where, field="application", expected="a name", found="nothing")
     time_s = next((_amount(cells, name, where, above=True) for name in TIMES if cells.get(name)), None)
     if time_s is None:
-        raise InputError(f"{where}: {TIME}: expected seconds above 0, found nothing")
+        raise InputError.of(where=where, field=TIME, expected="seconds above 0", found="nothing")
     domains_w = {
         name: _amount(cells, domain_column(name), where)
         for name in roles.domains
@@ -397,7 +413,9 @@ def _run(row: _Row, roles: ColumnRoles, words: set[str]) -> RecordedRun:
     }
     power_w = _amount(cells, POWER, where, above=True) if cells.get(POWER) else None
     if power_w is None and domains_w and not any(domains_w[name] for name in device_domains(domains_w)):
-        raise InputError(f"{where}: expected powers above 0 watts, found 0 in {', '.join(domains_w)}")
+        raise InputError.of(
+            where=where, expected="powers above 0 watts", found=f"0 in {', '.join(domains_w)}"
+        )
     settings = {name: _setting(cells, name, where, name in words) for name in roles.settings if cells[name]}
     counters = {name: _counter(cells, name, where) for name in roles.counters if cells[name]}
     kernel = _text(cells, "kernel", where) or application
@@ -409,8 +427,11 @@ def _run(row: _Row, roles: ColumnRoles, words: set[str]) -> RecordedRun:
 def _text(cells: Mapping[str, str], name: str, where: str) -> str:
     text = cells.get(name, "")
     if len(text) > _MOST_CHARACTERS or not text.isprintable():
-        raise InputError(
-            f"{where}: {name}: expected a name of at most {_MOST_CHARACTERS} characters, found {text[:60]!r}"
+        raise InputError.of(
+            where=where,
+            field=name,
+            expected=f"a name of at most {_MOST_CHARACTERS} characters",
+            found=repr(text[:60]),
         )
     return text
 
@@ -421,7 +442,9 @@ def _setting(cells: Mapping[str, str], name: str, where: str, is_word: bool) -> 
     if is_positive_setting(name):
         value = _amount(cells, name, where, above=True)
         if name.endswith("clock_hz") and value < _LEAST_CLOCK_HZ:
-            raise InputError(f"{where}: {name}: expected hertz, such as 1.2e9, found {cells[name][:60]!r}")
+            raise InputError.of(
+                where=where, field=name, expected="hertz, such as 1.2e9", found=repr(cells[name][:60])
+            )
         return value
     return number_of_text(cells[name])
 
@@ -429,9 +452,11 @@ def _setting(cells: Mapping[str, str], name: str, where: str, is_word: bool) -> 
 def _counter(cells: Mapping[str, str], name: str, where: str) -> float:
     value = number_of_text(cells[name])
     if math.isnan(value):
-        raise InputError(
-            f"{where}: {name}: expected the number of a counter, found {cells[name][:60]!r} (if the run was "
-            f"set to it, name {name} among the settings)"
+        raise InputError.of(
+            where=where,
+            field=name,
+            expected="the number of a counter",
+            found=f"{cells[name][:60]!r} (if the run was set to it, name {name} among the settings)",
         )
     return value
 
@@ -448,5 +473,5 @@ def _amount(cells: Mapping[str, str], name: str, where: str, *, above: bool = Fa
     if not 0 <= value <= _MOST_AMOUNT or (above and not value):
         most = f" and at most {_MOST_AMOUNT:g}" if value > 0 else ""
         expected = f"a number {'above' if above else 'of at least'} 0{most}"
-        raise InputError(f"{where}: {name}: expected {expected}, found {cells[name][:60]!r}")
+        raise InputError.of(where=where, field=name, expected=expected, found=repr(cells[name][:60]))
     return value

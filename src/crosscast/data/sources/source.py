@@ -125,7 +125,7 @@ class Source:
         try:
             paths = sorted(path.iterdir()) if is_folder else [path]
         except OSError as error:
-            raise InputError(f"{path}: cannot list the folder ({error.strerror})") from error
+            raise InputError.of(where=path, problem=f"cannot list the folder ({error.strerror})") from error
         files = {file: file.matches(paths) for file in self.files}
         missing = [file for file in self.files if file.is_required and not files[file]]
         if missing or not any(files.values()):
@@ -220,7 +220,9 @@ def store(dataset: Dataset, folder: Path) -> None:
     """Write a dataset into a folder that holds none, or an equal one."""
     with locked(folder):
         if _holds_another(folder, dataset):
-            raise InputError(f"{folder}: expected no other dataset: choose another folder, or remove it")
+            raise InputError.of(
+                where=folder, expected="no other dataset: choose another folder, or remove it"
+            )
         write_dataset(dataset, folder)
 
 
@@ -244,15 +246,17 @@ def import_past_version(path: str | Path, application: str | None = None, size: 
     path = Path(path)
     if path.is_dir():
         if application is not None or size is not None:
-            raise InputError(f"{path}: --application and --size are for a table of profiles, found a dataset")
+            raise InputError.of(
+                where=path, problem="--application and --size are for a table of profiles, found a dataset"
+            )
         return read_dataset(path)
     if path.suffix == ".parquet":
         table = read_table(path, LOOSE_PROFILES, UPGRADES)
     elif path.suffix == ".csv":
         table = table_of(LOOSE_PROFILES, map(to_row, read_csv(path)))
     else:
-        raise InputError(
-            f"{path}: expected a folder with a dataset, or a table of profiles (.parquet or .csv)"
+        raise InputError.of(
+            where=path, expected="a folder with a dataset, or a table of profiles (.parquet or .csv)"
         )
     for name, text in (("application", application), ("size", size)):
         if text is not None:

@@ -95,7 +95,7 @@ def _read(path: Path) -> Mapping[str, object]:
         try:
             content = json.loads(text.rstrip().rstrip(",") + "}}")
         except (ValueError, RecursionError):
-            raise InputError(f"{path}: expected JSON ({error})") from error
+            raise InputError.of(where=path, expected=f"JSON ({error})") from error
     if not isinstance(content, dict):
         raise InputError.of(where=path, expected="an object", found=type(content).__name__)
     return content

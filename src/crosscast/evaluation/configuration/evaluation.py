@@ -304,7 +304,7 @@ def evaluate_machine(
         of_folds = joined([cases[fold] for fold in of_protocol])
         if len(of_folds.programs) < 2:
             reasons = "; ".join(f"{each.kernel}: {each.reason}" for each in of_folds.left_out)
-            raise InputError(f"{surfaces.label}: expected at least 2 programs under caps ({reasons})")
+            raise InputError.of(where=surfaces.label, expected=f"at least 2 programs under caps ({reasons})")
         chosen, changes, guarded = (
             np.concatenate(
                 [np.stack([answers[fold, each][name] for each in names]) for fold in of_protocol], -1

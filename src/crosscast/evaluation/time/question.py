@@ -214,9 +214,13 @@ class TimeQuestion(
             return train_launch_times(tables, level=options.level, **run)
         count = len(data.records.column("configuration").unique())
         if not data.profiles.num_rows and count > 1:
-            raise InputError(
-                f"{data.label}: expected profiles and records, found runs on {count} configurations and no "
-                "profiles: crosscast train configuration is for these"
+            raise InputError.of(
+                where=data.label,
+                expected="profiles and records",
+                found=(
+                    f"runs on {count} configurations and no profiles: crosscast train "
+                    "configuration is for these"
+                ),
             )
         return train_time(data, model, level=options.level, seed=seed, **run)
 

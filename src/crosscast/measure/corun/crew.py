@@ -210,8 +210,10 @@ def _limits(device: OpenCLDevice, threads: int | None) -> Mapping[str, str]:
     if threads is None:
         return {}
     if not device.id.startswith("pocl:") or device.type != "cpu" or "/" in device.id:
-        raise UnsupportedError(
-            f"threads: expected a CPU device of PoCL, whose threads can be limited, found {device.id!r}"
+        raise UnsupportedError.of(
+            where="threads",
+            expected="a CPU device of PoCL, whose threads can be limited",
+            found=repr(device.id),
         )
     if threads > device.compute_units:
         raise InputError.of(

@@ -103,7 +103,7 @@ def find(name: str) -> CudaDevice:
     """Return the device with an id."""
     known = {device.id: device for device in devices()}
     if name not in known:
-        raise InputError(f"device {name!r}: expected one of {', '.join(known)}")
+        raise InputError.of(where=f"device {name!r}", expected=f"one of {', '.join(known)}")
     return known[name]
 
 

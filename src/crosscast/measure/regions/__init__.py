@@ -316,7 +316,7 @@ def _runs(path: Path) -> Iterator[RegionRun]:
                 if run := from_line(line, f"{path}, line {number}"):
                     yield run
     except OSError as error:
-        raise InputError(f"{path}: cannot read the history ({error.strerror})") from error
+        raise InputError.of(where=path, problem=f"cannot read the history ({error.strerror})") from error
 
 
 def _begin(path: Path) -> bytes:
@@ -326,7 +326,7 @@ def _begin(path: Path) -> bytes:
             file.seek(max(file.tell() - 1, 0))
             last = file.read()
     except OSError as error:
-        raise InputError(f"{path}: cannot write the history ({error.strerror})") from error
+        raise InputError.of(where=path, problem=f"cannot write the history ({error.strerror})") from error
     next(_runs(path), None)
     return b"" if last in (b"", b"\n") else b"\n"
 
@@ -378,7 +378,9 @@ def import_runs(path: str | Path, settings: Sequence[str] | None = None) -> Impo
     if not files:
         raise InputError.of(where=path, expected=f"a file *.csv or *{SUFFIX}", found="none")
     if settings is not None and all(file.suffix == SUFFIX for file in files):
-        raise InputError(f"{path}: settings: expected with CSV files, found histories, which tell theirs")
+        raise InputError.of(
+            where=path, field="settings", expected="with CSV files", found="histories, which tell theirs"
+        )
     tables = {
         file.name: runs_of_history(file) if file.suffix == SUFFIX else read_run_table(file, settings)
         for file in files

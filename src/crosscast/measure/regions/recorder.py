@@ -269,9 +269,11 @@ class Profiled:
             raise InputError.of(field="name", expected="a text", found=repr(name))
         if not isinstance(arguments, (tuple, list)):
             kind = type(arguments).__name__
-            raise InputError(f"arguments of {name}: expected a tuple of them, found one of type {kind}")
+            raise InputError.of(
+                where=f"arguments of {name}", expected="a tuple of them", found=f"one of type {kind}"
+            )
         if selector is not None and configuration is not None:
-            raise InputError("expected a selector or a configuration, found both")
+            raise InputError.of(expected="a selector or a configuration", found="both")
         if isinstance(counters, str):
             raise InputError.of(field="counters", expected="a list of names", found=repr(counters))
         expect_known(counters, EVENTS, field="counters", words="some of")

@@ -219,12 +219,14 @@ def machines_of(runs: Table, label: str, devices: Sequence[str] | None = None) -
     """Surfaces of each machine: the devices that share kernels, directly or through others."""
     rows = [row for row in runs.to_pylist() if row["time_s"] > 0 and (row["power_w"] or 0) > 0]
     if not rows:
-        raise InputError(f"{label}: expected runs with time and power, found none")
+        raise InputError.of(where=label, expected="runs with time and power", found="none")
     if devices is not None:
         known = sorted({row["device"] for row in rows})
         for device in devices:
             if device not in known:
-                raise InputError(f"{label}: device: expected one of {', '.join(known)}, found {device!r}")
+                raise InputError.of(
+                    where=label, field="device", expected=f"one of {', '.join(known)}", found=repr(device)
+                )
         rows = [row for row in rows if row["device"] in devices]
     kernels: dict[str, set[KernelAt]] = {}
     for row in rows:
@@ -317,7 +319,9 @@ def sampled(surfaces: Surfaces, samples: Sequence[int]) -> Surfaces:
     complete: Flags = np.all(surfaces.known[:, list(samples)], axis=1)
     if not complete.any():
         names = "; ".join(str(surfaces.space.configurations[each]) for each in samples)
-        raise InputError(f"{surfaces.label}: expected a kernel that ran at all samples ({names}), found none")
+        raise InputError.of(
+            where=surfaces.label, expected=f"a kernel that ran at all samples ({names})", found="none"
+        )
     return surfaces.take(complete)
 
 

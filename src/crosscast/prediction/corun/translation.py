@@ -142,7 +142,9 @@ def read_translation(path: str | Path) -> TranslationCard:
         with Path(path).open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise InputError(f"{where}: cannot read the card ({error.strerror or error})") from error
+        raise InputError.of(
+            where=where, problem=f"cannot read the card ({error.strerror or error})"
+        ) from error
     if len(content) > _MOST_BYTES:
         raise InputError.of(where=where, expected=expected, found="a file above 16 MiB")
     try:

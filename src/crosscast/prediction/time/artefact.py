@@ -286,20 +286,23 @@ class PluggedTimeModel(TrainedTimes[TimeModel]):
         self, count: int, *, among: Sequence[str] | None = None, measured: Sequence[str] = ()
     ) -> Suggestion:
         """Raise InputError: such a model takes no measured times."""
-        raise InputError(f"suggest-probes: the model {self.card.model} takes no measured times")
+        raise InputError.of(
+            where="suggest-probes", problem=f"the model {self.card.model} takes no measured times"
+        )
 
     def _checked(self, answers: Sequence[Reals], shape: tuple[int, int]) -> list[Reals]:
         arrays = [np.asarray(each, dtype=np.float64) for each in answers]
         if [each.shape for each in arrays] != [shape] * 3:
             shapes = ", ".join(str(each.shape) for each in arrays)
-            raise InputError(
-                f"model {self.card.model}: expected three arrays of shape {shape}, found {shapes}"
+            raise InputError.of(
+                where=f"model {self.card.model}", expected=f"three arrays of shape {shape}", found=f"{shapes}"
             )
         centre, low, high = arrays
         ordered = (low > 0) & (low <= centre) & (centre <= high) & np.isfinite(high)
         if not ordered.all():
-            raise InputError(
-                f"model {self.card.model}: expected finite seconds above 0, each median between its limits"
+            raise InputError.of(
+                where=f"model {self.card.model}",
+                expected="finite seconds above 0, each median between its limits",
             )
         return arrays
 
@@ -311,11 +314,14 @@ def plugged_model(name: str) -> PluggedTimeModel:
     try:
         model = entry.load()()
     except (ImportError, AttributeError, TypeError) as error:
-        raise InputError(f"model {name}: {entry.value} of {package} cannot be loaded ({error})") from error
+        raise InputError.of(
+            where=f"model {name}", problem=f"{entry.value} of {package} cannot be loaded ({error})"
+        ) from error
     if not isinstance(model, TimeModel):
-        raise InputError(
-            f"model {name}: expected {entry.value} to return a model with about, devices and predict, "
-            f"found {type(model).__name__}"
+        raise InputError.of(
+            where=f"model {name}",
+            expected=f"{entry.value} to return a model with about, devices and predict",
+            found=type(model).__name__,
         )
     card = TimeCard(
         model=name,

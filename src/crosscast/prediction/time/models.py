@@ -349,7 +349,9 @@ class PublishedForest:
         """Fit the forest to a grid that may have cells without a time."""
         kernel, device = np.nonzero(~np.isnan(grid.log_time))
         if len(kernel) == 0:
-            raise InputError("published-forest: expected a cell with a time to fit to, found none")
+            raise InputError.of(
+                where="published-forest", expected="a cell with a time to fit to", found="none"
+            )
         log_time = grid.log_time[kernel, device]
         defined = np.flatnonzero(np.isfinite(grid.profiles.metrics).any(axis=0)).tolist()
         metrics = tuple(METRICS[column].name for column in defined)
