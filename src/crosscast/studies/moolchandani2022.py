@@ -227,7 +227,7 @@ def size_study(
         f"mixes of {sizes[0]} alone": counts == sizes[0],
     }
     # The paper's models have a separate predictor for each size.
-    of_one_size = tuple(model.name for model in models if isinstance(model, Published))
+    of_one_size = tuple(model.name for model in models if model.is_by_size)
     cases = [
         (model, fitted_to, _folds(folds, counts == size if train is None else train, counts == size))
         for model in models
@@ -377,7 +377,7 @@ def run_studies(
     """Make all studies that the chosen device's mixes allow; `run` are arguments of `run_tasks`."""
     tree = Published("decision-tree")
     others = models_named([name for name in MODELS if name not in BASELINES])
-    candidates = [tree, *models, *(model for model in others if not isinstance(model, Published))]
+    candidates = [tree, *models, *(model for model in others if not model.is_by_size)]
     compared = list({model.name: model for model in candidates}.values())
     return CoRunStudies(
         clusters=cluster_mixes(chosen.mixes, seed),

@@ -151,6 +151,11 @@ class CoRunModel(Protocol):
         """The model for fits to parts of a predictor's mixes: a quicker variant if there is one."""
         return self
 
+    @property
+    def is_by_size(self) -> bool:
+        """Whether mixes of each size have a predictor of their own."""
+        return False
+
 
 @dataclass(frozen=True)
 class Estimate:

@@ -371,6 +371,11 @@ class Published(CoRunModel):
         """Name on the command line and in tables."""
         return self.title or f"published-{self.kind}"
 
+    @property
+    def is_by_size(self) -> bool:
+        """Whether mixes of each size have a predictor of their own: yes."""
+        return True
+
     def fit(self, co_runs: CoRuns, seed: int) -> PublishedCoRunPredictor:
         """Fit to mixes in which no application failed."""
         sound = [mix for mix in co_runs.mixes if not mix.failed and len(mix.members) > 1]

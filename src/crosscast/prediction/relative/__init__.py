@@ -122,6 +122,9 @@ class RelativePredictor(Protocol):
     def predict(self, observations: Observations) -> Reals:
         """Relative vectors ``(r, d)``, all above 0; the largest entry of a row may be other than 1."""
 
+    def unknown_counters(self, observations: Observations) -> tuple[str, ...] | None:
+        """Counters of runs that it does not use, by name or meaning; ``None`` if it uses none of any run."""
+
 
 class RelativeModel(Protocol):
     """A model with its settings, not fitted."""

@@ -379,11 +379,10 @@ class TrainedRelativeModel(Trained[RelativeCard, FittedRelative]):
         return tuple(name for name in runs.names if name not in unknown)
 
     def _unknown_counters(self, runs: Observations) -> tuple[str, ...]:
-        """Counters that the predictor or its features do not know, by name or meaning; or the training."""
-        parts: tuple[object, ...] = (self.predictor, getattr(self.predictor, "features", None))
-        for part in parts:
-            if hasattr(part, "unknown_counters"):
-                return tuple(part.unknown_counters(runs))
+        """Counters that the predictor does not know, by name or meaning, or else the training."""
+        unknown = self.predictor.unknown_counters(runs)
+        if unknown is not None:
+            return unknown
         return tuple(name for name in runs.names if name not in self.card.counters)
 
     def _warnings(self, runs: Observations, row: int, unknown: Sequence[str]) -> tuple[str, ...]:

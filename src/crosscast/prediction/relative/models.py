@@ -447,6 +447,9 @@ class ByTimesPredictor(Stored, kind="relative-by-times"):
             return _constant_vectors(self.mean, observations)
         return relative_to_slowest(np.exp(_log_by_times(self.times, observations)))
 
+    def unknown_counters(self, observations: Observations) -> None:
+        """Return ``None``: it uses metrics of profiles alone."""
+
 
 def _log_by_times(times: CombinedPredictor, observations: Observations) -> Reals:
     profiles = profiles_of(observations)

@@ -209,6 +209,10 @@ class TreesOnFeatures(Stored, kind="relative-trees"):
         """Predicted relative vectors, of shape ``(r, d)``."""
         return self.predict_features(self.features.transform(observations))
 
+    def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
+        """Counters of runs that no feature uses."""
+        return self.features.unknown_counters(observations)
+
     def predict_features(self, rows: Reals) -> Reals:
         """Predicted relative vectors from features; at least the least entry in the training, as above 0."""
         return np.maximum(self.trees.sum(both_sides(rows)), self.least)
@@ -298,6 +302,9 @@ class FixedVector(Stored, kind="relative-vector"):
         """The vector for each run, of shape ``(r, d)``."""
         return np.tile(self.vector, (len(observations), 1))
 
+    def unknown_counters(self, observations: Observations) -> None:
+        """Return ``None``: it uses no counters."""
+
 
 @dataclass(frozen=True)
 class PublishedLinear:
@@ -341,6 +348,10 @@ class LinearPredictor(Stored, kind="relative-linear"):
         rows = self.features.transform(observations)
         vectors: Reals = np.einsum("rk,kd->rd", rows, self.slopes) + self.level
         return np.maximum(vectors, self.least)
+
+    def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
+        """Counters of runs that no feature uses."""
+        return self.features.unknown_counters(observations)
 
 
 @dataclass(frozen=True)
