@@ -13,7 +13,7 @@ demo: $(STAMP)
 	mkdir -p out
 	@echo; echo "What it is, on no device: 45 metrics of each kernel launch"
 	$(BIN)/crosscast characterize $(EXAMPLES) --check-bounds --parquet out/profiles.parquet --plot out/kiviat.png
-	@echo; echo "How long it takes on 15 devices that are not here, by a model that comes along"
+	@echo; echo "How long it takes on 15 devices that are not here, by a bundled model"
 	$(BIN)/crosscast predict examples/saxpy.toml --html out/forecast.html
 	$(BIN)/crosscast predict relative examples/matmul.toml --kernel matmul_tiled --relative-to i7-6700k
 	$(BIN)/crosscast models opencl-15-devices
