@@ -79,6 +79,7 @@ def test_an_evaluation_is_a_table_and_an_object(
     done: list[Any] = []
     found = crosscast.evaluate(*asked, cache=tmp_path, progress=done.append, jobs=1)
     told: dict[str, Any] = found.to_dict()
+    assert (told["question"], told["folds"] in QUESTIONS[question].folds) == (question, True)
     assert MODELS[question] in {each.get("model", each.get("method")) for each in told["results"]}
     assert done[-1].done == done[-1].total
     assert len({len(column) for column in found.columns().values()}) == 1

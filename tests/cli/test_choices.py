@@ -201,7 +201,7 @@ def test_models_of_mixes_are_compared(capsys: Output, dataset: str) -> None:
     found = COMMAND.answer(capsys, *words, "--folds", "leave-benchmark-out", "--probes", "0,1")
     for name, values in {
         "model": {"process-alone", "mean", "sum"},
-        "split": {"leave-benchmark-out"},
+        "folds": {"leave-benchmark-out"},
         "probes": {0, 1},
         "mix_size": {None, 2},
     }.items():

@@ -49,7 +49,7 @@ def test_models_of_times_are_compared(
     only_models(monkeypatch, known, "shifted")
     small = written(made_dataset(), tmp_path_factory, "small")
     answer = found(capsys, "time", small, "--models", "all", "--probes", "0,1")
-    assert answer["protocol"] == "leave-application-out"
+    assert answer["folds"] == "leave-application-out"
     assert all("crc" in result["slowdown_mean_without"] for result in answer["results"])
     tried = [(each["model"], each["probes"]) for each in answer["results"]]
     assert tried == [(model, probes) for model in ("device-mean", "shifted") for probes in (0, 1)]
@@ -63,8 +63,8 @@ def test_methods_under_power_caps_are_compared(capsys: Output, node: str, tmp_pa
     assert run(*words, "--figures", folder, "--html", page, "--json") == 0
     output = capsys.readouterr()
     answer = json.loads(output.out)
-    assert answer["protocol"] == "leave-benchmark-out"
-    rows = {row["method"]: row for row in answer["results"] if row["protocol"] == "leave-benchmark-out"}
+    assert answer["folds"] == "leave-benchmark-out"
+    rows = {row["method"]: row for row in answer["results"] if row["folds"] == "leave-benchmark-out"}
     assert list(rows) == ["fixed", "limiter", "oracle"]
     assert rows["oracle"]["score"] == rows["limiter"]["under_limit_share"] == 1
     (machine,) = answer["machines"]
@@ -95,7 +95,7 @@ def test_models_of_relative_times_are_compared(capsys: Output, counted: str, tmp
     output = capsys.readouterr()
     assert f"wrote {tmp_path / 'new' / 'models.png'}" in output.err
     answer = json.loads(output.out)
-    assert (answer["target"], answer["protocol"]) == ("relative", "leave-kernel-out")
+    assert (answer["question"], answer["folds"]) == ("relative", "leave-kernel-out")
     assert (answer["devices"], answer["sources"]) == (["cpu", "fast", "gpu"], ["cpu", "fast"])
     models = [each["model"] for each in answer["results"]]
     assert models == ["published-linear", "published-mean", "log-mean"]

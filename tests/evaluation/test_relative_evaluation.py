@@ -205,7 +205,7 @@ def test_each_application_is_left_out_once_and_the_model_itself_sees_all() -> No
 
 def test_few_applications_leave_kernels_out_and_too_few_are_refused() -> None:
     fitted = train_relative(few(2, kernels=3), PublishedMean())
-    assert fitted.card.errors["protocol"] == "leave-kernel-out"
+    assert fitted.card.errors["folds"] == "leave-kernel-out"
     assert len(fitted.residuals.groups) == 6
     assert held_out_split(few(3), "it").name == "leave-application-out"
     too_few = refusal(train_relative, few(1), PublishedMean(), label="small")

@@ -224,7 +224,7 @@ A, B = make_isolated_run("bfs"), make_isolated_run("cfd")
 
 
 def result(quantity: str, model: str = "process", **cells: Any) -> dict[str, Any]:
-    what = {"model": model, "baseline": model == "mean", "split": "leave-benchmark-out", "probes": 0}
+    what = {"model": model, "baseline": model == "mean", "folds": "leave-benchmark-out", "probes": 0}
     scores = {"rows": 1234, "mape": 0.0725, "coverage": 0.9, "worst": "cfd", "worst_coverage": 0.75}
     return {**what, "mix_size": None, "quantity": quantity, **scores, "auc": None, **cells}
 

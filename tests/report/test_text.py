@@ -237,7 +237,7 @@ def test_tables_of_a_study_and_a_card_are_as_they_were() -> None:
     assert_printed(study_report(relative_study()).to_text(), GOLDEN / "relative.txt")
     card = trained().card
     assert_printed(training_report(card, Path("rpv")).to_text(), GOLDEN / "relative-training.txt")
-    of_kernels = structs.replace(card, errors={**card.errors, "protocol": "leave-kernel-out"})
+    of_kernels = structs.replace(card, errors={**card.errors, "folds": "leave-kernel-out"})
     assert "Each kernel was left out in turn" in training_report(of_kernels, Path("rpv")).to_text()
     without = structs.replace(card, errors={})
     assert held_out_errors(without) == []

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from crosscast.errors import LaunchError
-from crosscast.kernel import Kernel, Launch, as_sizes
 
 if TYPE_CHECKING:
-    from crosscast.kernel import Argument
+    from crosscast.kernel import Argument, Kernel, Launch
     from crosscast.profile import Profile
 
 __all__ = ["characterize", "default_local_size"]
@@ -128,6 +127,9 @@ def _as_launch(
     global_offset: int | Sequence[int],
 ) -> Launch:
     """Unify the two ways to call `characterize`."""
+    # Imported here, as the compiler runs without NumPy.
+    from crosscast.kernel import Kernel, Launch, as_sizes
+
     if isinstance(kernel, Launch):
         if global_size is not None or local_size is not None or len(args) > 0:
             raise LaunchError("a Launch holds its sizes and arguments: pass it alone")

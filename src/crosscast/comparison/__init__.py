@@ -153,7 +153,7 @@ def _of_dataset(folder: Path) -> dict[str, Numbers]:
     return contents
 
 
-_IDENTIFYING = ("model", "method", "split", "protocol", "device", "quantity", "probes", "mix_size")
+_IDENTIFYING = ("model", "method", "folds", "device", "quantity", "probes", "mix_size")
 """Members that identify an entry in a list of a card."""
 
 

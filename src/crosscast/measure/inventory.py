@@ -129,9 +129,7 @@ def inventory() -> list[Entry]:
         cards = cuda_devices()
     by_opencl: list[OpenCLDevice] = []
     try:
-        from crosscast.measure.opencl import devices
-
-        by_opencl = devices()
+        by_opencl = _opencl_devices()
     except (MissingExtraError, EnvironmentFault):
         if not cards:
             raise
@@ -191,16 +189,20 @@ class RemoteDevice:
         return device
 
 
-def _devices() -> list[RemoteDevice] | str:
-    """Return the devices of the worker that runs this, or the reason why it has none."""
+def _opencl_devices() -> list[OpenCLDevice]:
     from crosscast.measure.opencl import devices
 
+    return devices()
+
+
+def _devices() -> list[RemoteDevice] | str:
+    """Return the devices of the worker that runs this, or the reason why it has none."""
     try:
         return [
             RemoteDevice(
                 each.id, each.key, each.type, {name: getattr(each, name) for name in _FACTS}, known_row(each)
             )
-            for each in devices()
+            for each in _opencl_devices()
         ]
     except CrosscastError as error:
         return str(error)

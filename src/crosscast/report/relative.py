@@ -154,7 +154,7 @@ def training_report(card: RelativeCard, folder: Path) -> Report:
 
 def _left_out(card: RelativeCard) -> str:
     names = {"leave-application-out": "application", "leave-kernel-out": "kernel"}
-    return names.get(str(card.errors.get("protocol")), "group")
+    return names.get(str(card.errors.get("folds")), "group")
 
 
 def trained_on(card: RelativeCard) -> str:

@@ -103,7 +103,7 @@ class CombinationStudy:
             "mixes": self.mixes,
             "results": [
                 {
-                    "split": split,
+                    "folds": split,
                     "combination": name,
                     "features": features[name],
                     "model": kind,

@@ -49,7 +49,7 @@ class BySource:
             for model, of_model in self.metrics.items()
             for source, metrics in zip(self.sources, of_model, strict=True)
         ]
-        return {"split": self.split, "sources": list(self.sources), "results": results}
+        return {"folds": self.split, "sources": list(self.sources), "results": results}
 
 
 def by_source(
@@ -186,7 +186,7 @@ class Selection:
         """Return the object that ``--json`` prints."""
         results = zip(self.counts, map(asdict, self.metrics), strict=True)
         return {
-            "split": self.split,
+            "folds": self.split,
             "results": [{"features": count, **metrics} for count, metrics in results],
         }
 

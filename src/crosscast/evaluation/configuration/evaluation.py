@@ -354,7 +354,7 @@ class ConfigurationEvaluation(Tabular):
 
     def columns(self) -> Mapping[str, Column]:
         """Metrics of each method on each machine, under each protocol."""
-        return columns_of(self._results(), ("machine", "method", "protocol", "baseline", *METRICS))
+        return columns_of(self._results(), ("machine", "method", "folds", "baseline", *METRICS))
 
     def _results(self) -> list[dict[str, object]]:
         return [
@@ -366,8 +366,9 @@ class ConfigurationEvaluation(Tabular):
     def to_dict(self) -> dict[str, object]:
         """All but the cases, as ``--json`` prints it; unknown values are null."""
         return {
-            "protocol": ALONE,
             "dataset": self.label,
+            "question": "configuration",
+            "folds": ALONE,
             "weighting": "time",
             "seed": self.seed,
             "bootstrap": {"over": "programs", "draws": DRAWS, "share": SHARE},

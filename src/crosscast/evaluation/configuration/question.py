@@ -57,7 +57,7 @@ _LEAST_PROGRAMS = 3
 
 _MOST_NAMED = 20
 
-_CARD_METRICS = ("method", "protocol", *METRICS, "confidence", "programs_above", "intervals")
+_CARD_METRICS = ("method", "folds", *METRICS, "confidence", "programs_above", "intervals")
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def held_out_errors(
 
     by_program: dict[str, dict[str, float]] = {program: {} for program in by_application}
     errors: dict[str, object] = {
-        "protocol": "leave-application-out",
+        "folds": "leave-application-out",
         "level": level,
         "programs": len(by_application),
         "cells": sum(len(each["time"]) for each in by_application.values()),

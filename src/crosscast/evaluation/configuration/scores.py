@@ -256,7 +256,7 @@ class ChoiceResult:
         """All but the cases, as an object of JSON; unknown values are null."""
         return {
             "method": self.method,
-            "protocol": self.protocol,
+            "folds": self.protocol,
             "budget": self.budget,
             **asdict(self.metrics),
             "confidence": self.confidence,

@@ -45,7 +45,7 @@ class CoRunResult:
 
     model: str
     baseline: bool  # Whether others are compared with it
-    split: str  # Name of the folds
+    folds: str  # Their name
     probes: int  # Measured mixes with the held-out application
     mix_size: int | None = None  # Co-runners of the mixes; `None` for all of them
     quantity: str = ""  # One of `QUANTITIES`, or `FITS`
@@ -382,8 +382,8 @@ class CoRunEvaluation(Tabular):
         mixes = self.co_runs.mixes
         return {
             "dataset": self.co_runs.label,
-            "target": "corun",
-            "protocol": self.split,
+            "question": "corun",
+            "folds": self.split,
             "seed": self.seed,
             "level": self.level,
             "device": mixes[0].device,

@@ -75,7 +75,7 @@ def train_corun(
             "sha256": digest((co_runs.isolated_runs, co_runs.mixes)),
         },
         errors={
-            "protocol": evaluation.split,
+            "folds": evaluation.split,
             "level": evaluation.level,
             "results": [result.to_dict() for result in evaluation.results],
         },

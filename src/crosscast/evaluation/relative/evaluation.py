@@ -243,7 +243,7 @@ class RelativeResult:
         """All but predictions, as an object of JSON."""
         return {
             "model": self.model,
-            "split": self.split,
+            "folds": self.split,
             "weights": self.weighting,
             **asdict(self.metrics),
             "validation_mae": self.validation_mae,
@@ -280,7 +280,7 @@ class RelativeEvaluation(Tabular):
     def columns(self) -> Mapping[str, Sequence[object]]:
         """A row for each model, with its metrics and the limits of their intervals."""
         rows = [each.to_dict() for each in self.results]
-        names = ("model", "split", "weights", "baseline", *(each.name for each in fields(RelativeMetrics)))
+        names = ("model", "folds", "weights", "baseline", *(each.name for each in fields(RelativeMetrics)))
         intervals = [each.confidence.intervals for each in self.results]
         limits = {
             f"{name}_{end}": [getattr(each.get(name), end, None) for each in intervals]
@@ -293,13 +293,13 @@ class RelativeEvaluation(Tabular):
         """All but predictions, as ``--json`` prints it; unknown values are null."""
         return {
             "dataset": self.label,
-            "target": "relative",
-            "protocol": self.split.name,
+            "question": "relative",
+            "folds": self.split.name,
             "seed": self.seed,
             "devices": list(self.vectors.devices),
             "sources": sorted(set(self.vectors.observations.source)),
             "counts": self.counts,
-            "folds": len(self.folds),
+            "fold_count": len(self.folds),
             "repeated_share": self.repeated,
             "bootstrap": {"draws": DRAWS, "share": SHARE},
             "results": [result.to_dict() for result in self.results],

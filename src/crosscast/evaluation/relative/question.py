@@ -76,7 +76,7 @@ def train_relative(
     observations = vectors.observations
     residuals = residuals_of(vectors, tested[0].predicted, split.groups(observations))
     results: list[dict[str, object]] = [
-        {"model": each.model, "split": split.name, **asdict(each.by_weighting["applications"])}
+        {"model": each.model, "folds": split.name, **asdict(each.by_weighting["applications"])}
         for each in tested
     ]
     results[0] |= {"coverage": _coverage(residuals, level)}
@@ -97,7 +97,7 @@ def train_relative(
         counters=observations.names,
         configuration=observations.configuration,
         errors={
-            "protocol": split.name,
+            "folds": split.name,
             "level": level,
             "groups": len(residuals.groups),
             "vectors": len(residuals.log_error),

@@ -192,8 +192,9 @@ class LaunchEvaluation(Tabular):
         """All scores, for JSON."""
         return {
             "dataset": self.label,
+            "question": "time",
             "model": MODEL,
-            "protocol": self.folds,
+            "folds": self.folds,
             "level": self.level,
             "counts": self.counts,
             "results": self.results(),
@@ -242,7 +243,7 @@ def train_launch_times(
         forecast_held_out(data, folds, level, **run)
         for data, folds in ((training, of_applications), (estimated, of_applications), (training, of_sources))
     )
-    result: dict[str, object] = {"model": MODEL, "split": "leave-application-out", "probes": 0}
+    result: dict[str, object] = {"model": MODEL, "folds": "leave-application-out", "probes": 0}
     result |= scores(training, without_application, sound)
     # One source has most of the cells, and they are easy.
     result["median_ape"] = result["median_ape_by_application"]
@@ -266,7 +267,7 @@ def train_launch_times(
         metrics=(),
         time_s=Range(float(times.min()), float(times.max())),
         errors={
-            "protocol": "leave-application-out",
+            "folds": "leave-application-out",
             "seed": 0,
             "level": level,
             "results": [result],

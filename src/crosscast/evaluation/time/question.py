@@ -62,7 +62,7 @@ def effect_of(point: PointPredictor, grid: Grid, others: Grid, toolchain: Toolch
 
 
 _MOST_PROBES = 2
-_ERRORS = ("protocol", "seed", "level", "baselines", "bootstrap", "results", "noise_floor", "always_the_same")
+_ERRORS = ("folds", "seed", "level", "baselines", "bootstrap", "results", "noise_floor", "always_the_same")
 _IN_PARTS = ("applications", "devices", "slowdown_mean_without", "against_baseline")
 
 

@@ -316,7 +316,7 @@ class Result:
         on_devices = {device.key: asdict(self.on(index).scores) for index, device in enumerate(devices)}
         return {
             "model": self.model,
-            "split": self.folds,
+            "folds": self.folds,
             "probes": self.probes,
             "sets_of_probes": len(self.outcomes),
             **asdict(self.scores),
@@ -412,8 +412,9 @@ class TimeEvaluation(Tabular):
         present = {result.model for result in self.results}
         device, always = self.always or (None, None)
         return {
-            "protocol": self.folds,
             "dataset": self.label,
+            "question": "time",
+            "folds": self.folds,
             **self.counts,
             "seed": self.seed,
             "level": self.level,

@@ -72,7 +72,7 @@ class CoRunCard(StructCard, frozen=True):
 
     def to_dict(self) -> dict[str, object]:
         """The card as a JSON object, as ``--json`` prints it: without the isolated runs."""
-        card: dict[str, object] = {"target": TrainedCoRunModel.question, **self.stored()}
+        card: dict[str, object] = {"question": TrainedCoRunModel.question, **self.stored()}
         del card["runs"]
         return card
 

@@ -431,7 +431,7 @@ def train_translation(shared: SharedTimes) -> TranslationCard:
             "dataset": Path(shared.label).name,
             "applications": list(shared.names),
             "times": len(shared.source_s),
-            "protocol": "leave-benchmark-out",
+            "folds": "leave-benchmark-out",
             "scores": [each.to_dict() for each in scores],
         },
     )
