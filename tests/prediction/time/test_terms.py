@@ -171,6 +171,20 @@ RATIOS = {
     "conversions of doubles take what doubles take": Case(
         "arithmetic", "rtx3080", {"conversions_fp64": 1e10}, [1], {"operations_fp64": 1e10}
     ),
+    "a sub-group alone has the lanes of one scheduler": Case(
+        "arithmetic",
+        "gtx1080 p100-pcie-16gb rx6800xt mi210 arc-a770",
+        {"groups": 1, "group_items": 32, "operations_real": 1e9},
+        [4, 2, 2, 4, 8],
+        {"groups": 1, "group_items": 256, "operations_real": 1e9},
+    ),
+    "as many groups of a unit as it has schedulers have all": Case(
+        "arithmetic",
+        "gtx1080 mi210",
+        {"groups": 1e5, "group_items": 32, "operations_real": 1e12},
+        [1, 1],
+        {"groups": 1e5, "group_items": 256, "operations_real": 1e12},
+    ),
     "a CPU joins no atomics": Case(
         "atomics", "xeon-e5-2670-x2", {"turns": 7e4, "atomics_done": 1e9, "atomic_lines": 16}, [1]
     ),
