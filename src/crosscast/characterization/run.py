@@ -278,7 +278,7 @@ def _sampled(runner: _Runner, sample: Sample, reason: str, invocation: int) -> P
     launch, options = runner.launch, runner.options
     if options.note:
         options.note(
-            f"{launch.kernel.name}: {sample.run_groups()} of {math.prod(sample.groups)} work-groups are run, "
+            f"{launch.kernel.name}: {sample.ran_groups()} of {math.prod(sample.groups)} work-groups are run, "
             "and counts extended"
         )
 
