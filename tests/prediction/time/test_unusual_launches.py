@@ -71,6 +71,22 @@ def test_an_interval_does_not_begin_below_the_peak_of_doubles() -> None:
     assert not any("double" in each for each in warnings)
 
 
+def test_an_interval_does_not_begin_below_the_peak_of_halves() -> None:
+    source = """#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+    kernel void k(global half2 *x) {
+      int i = get_global_id(0); half2 a = x[i], b = a + (half)1, c = a + (half)2, d = a + (half)3;
+      for (int j = 0; j < 256; j++) {
+        a = fma(a, b, c); b = fma(b, c, d); c = fma(c, d, a); d = fma(d, a, b);
+      }
+      x[i] = a + b + c + d;
+    }"""
+    profile = profiled(source, 1 << 20, np.zeros(1 << 21, np.float16))
+    flop = 2 * 2 * 4 * 256 * (1 << 20)
+    for key in ("rtx4090", "rx6900xt", "v100-sxm2"):
+        peak = crosscast.device_named(key).numbers["peak_fp16_flop_per_s"]
+        assert forecast(profile, key).low[0, 0] >= flop / peak / 1.3
+
+
 ALONE = """kernel void k(global float *x, int steps) {
   float a = x[0], b = a + 1, c = a + 2, d = a + 3, e = a + 4, f = a + 5, g = a + 6, h = a + 7;
   for (int j = 0; j < steps; j++) {
