@@ -347,7 +347,10 @@ SECONDS = {
         )
     },
     "a condition costs each work-item what it was measured to cost": Case(
-        "issue", GUARDED, {**NONE, "conditional": 1}, [2**22 * 5e-10 / 8, 0], NONE
+        "issue", GUARDED, {**NONE, "conditional": 1, "row_items": 64}, [2**22 * 5e-10 / 8, 0], NONE
+    ),
+    "and more where rows are short": Case(
+        "issue", GUARDED, {**NONE, "conditional": 1, "row_items": 16}, [2.8 * 2**22 * 5e-10 / 8, 0], NONE
     ),
     "a CPU has no unit for texels": Case(
         "issue", [*cpu({"compute_units": 4.0, "clock_hz": 2e9}), GPU], {"texels": 1e9}, [40e9 / 8e9, 0]
