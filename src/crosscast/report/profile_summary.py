@@ -28,6 +28,13 @@ _ATOMICS = {
     space: [f"instructions_atomics_{space}{kind}" for kind in ("", "_uniform", "_fp", "_compare")]
     for space in ("global", "local")
 }
+_USUAL_ATOMIC = 4
+"""Bytes of an atomic where accesses by images or copies hide how many there are."""
+_PLAIN = tuple(
+    f"instructions_{kind}_{space}_"
+    for kind in ("loads", "stores")
+    for space in ("global", "constant", "generic")
+)
 _PATTERNS = ("contiguous", "uniform", "strided", "irregular")
 
 
@@ -57,6 +64,14 @@ class _Counts:
         """Sum the known ones of several numbers."""
         return sum(self[name] or 0 for name in names)
 
+    def plain_bytes(self) -> float:
+        """Sum the bytes of loads and stores of global and constant memory."""
+        return sum(
+            (self[name] or 0) * int(name.rpartition("_")[2])
+            for name in self._values
+            if name.startswith(_PLAIN)
+        )
+
 
 def summary_of(profile: Profile) -> list[tuple[str, str]]:
     """Make the lines of the summary, as names and texts, without unknown counts or unused features."""
@@ -82,8 +97,12 @@ def _work(counts: _Counts) -> str:
 
 def _bytes_outside(counts: _Counts) -> float:
     """Bytes requested from global and constant memory."""
+    requested, atomics = counts.sum(*_OUTSIDE), counts.sum(*_ATOMICS["global"])
     # An atomic counts as a read and a write in bytes, but as one access of a sub-group.
-    return counts.sum(*_OUTSIDE) - 4 * counts.sum(*_ATOMICS["global"])
+    twice = requested - counts.plain_bytes()
+    if not atomics or counts["instructions_images"] or counts["instructions_copies"]:
+        twice = 2 * _USUAL_ATOMIC * atomics
+    return requested - twice / 2
 
 
 def _memory(counts: _Counts) -> str:
@@ -171,7 +190,8 @@ def _local_memory(counts: _Counts) -> str:
     # Without counts of instructions, local and global atomics cannot be distinguished.
     is_unknown = counts["instructions_atomics"] is None and counts[f"sub_group_{LANES}_atomic_conflicts"]
     accesses = counts.sum("local_accesses", *_ATOMICS["local"])
-    if not wavefronts or not accesses or is_unknown:
+    # Copies access local memory an unknown number of times.
+    if not wavefronts or not accesses or is_unknown or counts["unsized_accesses"]:
         return text
     per_access = _several(LANES * wavefronts / accesses, "wavefront")
     return f"{text}; {per_access} of 32 banks per {LANES} accesses"
