@@ -225,6 +225,8 @@ def test_a_profile_of_an_older_version_has_what_its_metrics_tell(make_profile: P
         ("a[i] = b[0];", "100 %; 1 sector a read, 4 a write; 1 line of 128 B"),
         ("a[i] = b[8 * i];", "22.2 %; 32 sectors a read, 4 a write; 4.5 lines of 128 B"),
         ("atomic_inc(b + 8 * i);", "12.5 %; 32 sectors a write; 8 lines of 128 B"),
+        ("atomic_cmpxchg(b + 8 * i, 0, 7);", "12.5 %; 32 sectors a write; 8 lines of 128 B"),
+        ("atomic_cmpxchg(b + 8 * i, 1, 7);", "12.5 %; 32 sectors a write; 8 lines of 128 B"),
         ("atom_inc((global long *)b + 4 * i);", "25 %; 32 sectors a write; 8 lines of 128 B"),
         ("atom_inc((global long *)b + 4 * i); a[i] = i;", "33.3 %; 18 sectors a write; 4.5 lines of 128 B"),
     ],

@@ -98,11 +98,14 @@ def _work(counts: _Counts) -> str:
 def _bytes_outside(counts: _Counts) -> float:
     """Bytes requested from global and constant memory."""
     requested, atomics = counts.sum(*_OUTSIDE), counts.sum(*_ATOMICS["global"])
-    # An atomic counts as a read and a write in bytes, but as one access of a sub-group.
-    twice = requested - counts.plain_bytes()
-    if not atomics or counts["instructions_images"] or counts["instructions_copies"]:
-        twice = 2 * _USUAL_ATOMIC * atomics
-    return requested - twice / 2
+    if not atomics:
+        return requested
+    if counts["instructions_images"] or counts["instructions_copies"]:
+        return requested - _USUAL_ATOMIC * atomics
+    # Bytes count an atomic as a read and a write, and a compare-exchange once. Failed ones cannot be told
+    # from atomics, but no atomic is narrower than usual.
+    plain, compared = counts.plain_bytes(), counts.sum("instructions_atomics_global_compare")
+    return plain + atomics * max((requested - plain) / (2 * atomics - compared), _USUAL_ATOMIC)
 
 
 def _memory(counts: _Counts) -> str:
