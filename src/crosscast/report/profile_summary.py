@@ -29,7 +29,7 @@ _ATOMICS = {
     for space in ("global", "local")
 }
 _USUAL_ATOMIC = 4
-"""Bytes of an atomic where accesses by images or copies hide how many there are."""
+"""Bytes of most atomics; none is narrower."""
 _PLAIN = tuple(
     f"instructions_{kind}_{space}_"
     for kind in ("loads", "stores")
