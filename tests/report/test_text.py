@@ -235,6 +235,16 @@ def test_coalescing_is_bytes_over_those_of_sectors(body: str, text: str) -> None
     assert lines(characterized(body))["coalescing"] == text
 
 
+def test_atomics_of_halves_are_two_bytes_wide(tmp_path: Path) -> None:
+    path = tmp_path / "add.cu"
+    path.write_text(
+        "#include <cuda_fp16.h>\n__global__ void k(__half *a) { atomicAdd(a + 16 * threadIdx.x, __half(1)); }"
+    )
+    args = [np.zeros(1024, np.float16)]
+    profile = crosscast.characterize(Kernel.from_file(path, "k"), global_size=64, local_size=64, args=args)
+    assert lines(profile)["coalescing"] == "6.25 %; 32 sectors a write; 8 lines of 128 B"
+
+
 def test_copies_of_a_length_known_only_while_running_have_no_ratios() -> None:
     copy = "event_t e = async_work_group_copy(t, b, 64, 0); wait_group_events(1, &e);"
     told = lines(characterized(f"local int t[64]; {copy} a[i] = t[0];"))

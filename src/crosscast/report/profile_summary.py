@@ -29,7 +29,7 @@ _ATOMICS = {
     for space in ("global", "local")
 }
 _USUAL_ATOMIC = 4
-"""Bytes of most atomics; none is narrower."""
+"""Bytes of most atomics."""
 _PLAIN = tuple(
     f"instructions_{kind}_{space}_"
     for kind in ("loads", "stores")
@@ -103,9 +103,11 @@ def _bytes_outside(counts: _Counts) -> float:
     if counts["instructions_images"] or counts["instructions_copies"]:
         return requested - _USUAL_ATOMIC * atomics
     # Bytes count an atomic as a read and a write, and a compare-exchange once. Failed ones cannot be told
-    # from atomics, but no atomic is narrower than usual.
+    # from other atomics of integers, but these are rarely narrower than usual.
     plain, compared = counts.plain_bytes(), counts.sum("instructions_atomics_global_compare")
-    return plain + atomics * max((requested - plain) / (2 * atomics - compared), _USUAL_ATOMIC)
+    width = (requested - plain) / (2 * atomics - compared)
+    has_integers = counts["instructions_atomics_global_fp"] != atomics
+    return plain + atomics * (max(width, _USUAL_ATOMIC) if has_integers else width)
 
 
 def _memory(counts: _Counts) -> str:
