@@ -195,7 +195,7 @@ def test_a_launch_that_needs_too_much_memory_is_sampled_where_that_may_be() -> N
     options = Options(memory_limit=1000, sample_groups="auto", note=said.append)
     sampled = characterize_launch(launch, options=options).launch["sampled"]
     assert sampled["because"] == "memory"
-    assert said == ["scale: 1024 of 4096 work-groups are run, and counts extended"]
+    assert said == ["scale: 2048 of 4096 work-groups are run, and counts extended"]
 
 
 def test_a_launch_is_sampled_unasked_rather_than_run_in_gigabytes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """Times of launches: trained and evaluated by source, application and device; tables that are refused."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -213,8 +213,11 @@ def test_other_questions_refuse_times_of_launches(folder: Path) -> None:
     )
 
 
-def dataset_of_streams() -> Dataset:
-    """Times of three streaming kernels on two devices, with profiles that counted by sub-groups."""
+def dataset_of_streams(unit: float = 1.0, applications: Sequence[str] = ()) -> Dataset:
+    """Times of three streaming kernels on two devices, with profiles that counted by sub-groups.
+
+    Those of these applications are in another unit.
+    """
     profiles = [stream(1 << bits, accesses=n, name=f"s{n}") for n in (2, 3, 4) for bits in (20, 24)]
     devices = [device_named(key) for key in ("gtx1080", "k40c")]
     described = [device(each.key, type=each.type, vendor=each.vendor, **each.numbers) for each in devices]
@@ -224,7 +227,10 @@ def dataset_of_streams() -> Dataset:
             kernel=profile.kernel,
             size=profile.size,
             device=each.key,
-            time_s=[1e-5 + sum(profile.launch["distinct_bytes"]["global"].values()) / bandwidth / 0.8],
+            time_s=[
+                (unit if profile.application in applications else 1.0)
+                * (1e-5 + sum(profile.launch["distinct_bytes"]["global"].values()) / bandwidth / 0.8)
+            ],
         )
         for profile in profiles
         for each in devices
@@ -244,3 +250,10 @@ def test_the_terms_learn_from_a_dataset_of_your_own() -> None:
     time_s = float(model.predict(profile, ["gtx1080"]).centre[0, 0])
     bandwidth = device_named("gtx1080").numbers["bandwidth_bytes_per_s"]
     assert time_s == pytest.approx(1e-5 + 3 * 4 * (1 << 22) / bandwidth / 0.8, rel=0.2)
+
+
+@pytest.mark.parametrize("unit", [1e3, 1e-3])
+@pytest.mark.parametrize("applications", [["s2", "s3", "s4"], ["s3"]], ids=["all", "one"])
+def test_a_dataset_of_your_own_in_other_units_is_refused(unit: float, applications: list[str]) -> None:
+    said = refusal(crosscast.train, dataset_of_streams(unit, applications), jobs=1)
+    assert "times: time_s: expected seconds" in said

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import numpy as np
+import pyopencl as cl
 import pytest
 
 from crosscast.characterization import toolchain
@@ -11,6 +13,7 @@ from crosscast.errors import DeviceFault, EnvironmentFault
 from crosscast.measure import host_state
 from crosscast.measure.microbenchmarks import (
     CHAINS,
+    GUARDED,
     ROWS,
     Backend,
     EmptyLaunch,
@@ -162,6 +165,18 @@ def test_every_kernel_runs_and_more_of_it_takes_longer(make: type[HostBackend]) 
     assert trip > 0
     assert waited is None or 0 < waited < trip
     assert busy is None or 0 < busy < trip
+
+
+def test_rows_far_apart_share_no_cache_lines() -> None:
+    backend = OpenCLBackend(devices()[0])
+    touched = []
+    for rows in (8, 16, 1000):
+        backend.chains(GUARDED[1], rows)
+        found = np.empty(backend._out.size // 4, np.float32)
+        cl.enqueue_copy(backend._queue, found, backend._out).wait()
+        touched.append(np.count_nonzero(found))
+    one, two, most = touched
+    assert 2 * one == two < most == 8 * backend.units * one
 
 
 def test_threads_that_the_system_does_not_start_are_no_fast_ones(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -224,10 +224,32 @@ def test_a_profile_of_an_older_version_has_what_its_metrics_tell(make_profile: P
         ("a[32 * i] = i;", "12.5 %; 32 sectors a write; 32 lines of 128 B"),
         ("a[i] = b[0];", "100 %; 1 sector a read, 4 a write; 1 line of 128 B"),
         ("a[i] = b[8 * i];", "22.2 %; 32 sectors a read, 4 a write; 4.5 lines of 128 B"),
+        ("atomic_inc(b + 8 * i);", "12.5 %; 32 sectors a write; 8 lines of 128 B"),
+        ("atomic_cmpxchg(b + 8 * i, 0, 7);", "12.5 %; 32 sectors a write; 8 lines of 128 B"),
+        ("atomic_cmpxchg(b + 8 * i, 1, 7);", "12.5 %; 32 sectors a write; 8 lines of 128 B"),
+        ("atom_inc((global long *)b + 4 * i);", "25 %; 32 sectors a write; 8 lines of 128 B"),
+        ("atom_inc((global long *)b + 4 * i); a[i] = i;", "33.3 %; 18 sectors a write; 4.5 lines of 128 B"),
     ],
 )
 def test_coalescing_is_bytes_over_those_of_sectors(body: str, text: str) -> None:
     assert lines(characterized(body))["coalescing"] == text
+
+
+def test_atomics_of_halves_are_two_bytes_wide(tmp_path: Path) -> None:
+    path = tmp_path / "add.cu"
+    path.write_text(
+        "#include <cuda_fp16.h>\n__global__ void k(__half *a) { atomicAdd(a + 16 * threadIdx.x, __half(1)); }"
+    )
+    args = [np.zeros(1024, np.float16)]
+    profile = crosscast.characterize(Kernel.from_file(path, "k"), global_size=64, local_size=64, args=args)
+    assert lines(profile)["coalescing"] == "6.25 %; 32 sectors a write; 8 lines of 128 B"
+
+
+def test_copies_of_a_length_known_only_while_running_have_no_ratios() -> None:
+    copy = "event_t e = async_work_group_copy(t, b, 64, 0); wait_group_events(1, &e);"
+    told = lines(characterized(f"local int t[64]; {copy} a[i] = t[0];"))
+    assert told["coalescing"] == "4 sectors a read, 4 a write; 1 line of 128 B"
+    assert told["local memory"] == "1.02 kB"
 
 
 FEW = made_vectors(applications=4, kernels=1)

@@ -285,7 +285,7 @@ def _sampled(runner: _Runner, sample: Sample, reason: str, invocation: int) -> P
     launch, options = runner.launch, runner.options
     if options.note:
         options.note(
-            f"{launch.kernel.name}: {sample.run_groups()} of {math.prod(sample.groups)} work-groups are run, "
+            f"{launch.kernel.name}: {sample.ran_groups()} of {math.prod(sample.groups)} work-groups are run, "
             "and counts extended"
         )
 
@@ -466,11 +466,12 @@ def _threads(launch: Launch, options: Options, built: Built) -> int:
 def _check_sizes(launch: Launch, required: tuple[int, int, int] | None) -> None:
     items = math.prod(launch.global_size)
     if items > MOST_WORK_ITEMS:
+        extents = f" ({' x '.join(map(str, launch.global_size))})" if len(launch.global_size) > 1 else ""
         raise LaunchError.of(
             where=launch.kernel.name,
             problem=(
                 f"a launch that is characterized has at most {MOST_WORK_ITEMS} work-items "
-                f"(2^31 - 1), found {items} ({' x '.join(map(str, launch.global_size))})"
+                f"(2^31 - 1), found {items}{extents}"
             ),
         )
     if required is not None and required != three(launch.local_size, 1):

@@ -152,8 +152,12 @@ class Sample:
         return Box((first[0], first[1], first[2]), (size[0], size[1], size[2])), counts
 
     def run_groups(self) -> int:
-        """Return the number of distinct work-groups to run."""
+        """Return the number of distinct work-groups to run, but for those of the larger box."""
         return sum(math.prod(self.box(run).size) for run in self.runs() if all(k == _WIDE for _, k in run))
+
+    def ran_groups(self) -> int:
+        """Return the number of work-groups to run, with those of the larger box."""
+        return min(self.run_groups() + math.prod(self.larger_box()[0].size), math.prod(self.groups))
 
     def error(self, values: Mapping[Sampled, float], total: float) -> float:
         """Return twice the standard error of an extrapolated count, as a share of it."""
@@ -387,8 +391,7 @@ def extend_sample(sample: Sample, boxes: Mapping[Sampled, BoxCounts], larger: Bo
         name: sum(each.timing_s[name] for each in measured) if name.startswith(("run", "metrics")) else value
         for name, value in profile.timing_s.items()
     }
-    groups = min(sample.run_groups() + math.prod(box.size), math.prod(sample.groups))
-    sampled = {"groups": groups, "of": math.prod(sample.groups), "error": errors}
+    sampled = {"groups": sample.ran_groups(), "of": math.prod(sample.groups), "error": errors}
     return replace(profile, timing_s=timing, launch={**profile.launch, "reuse": reuse, "sampled": sampled})
 
 

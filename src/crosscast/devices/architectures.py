@@ -45,12 +45,15 @@ class Unit(NamedTuple):
     texels: float = 4.0  # Of images, that it reads in a clock
     issue: float = 1.0  # Instructions issued over lanes of single precision: others have lanes of their own
     engines: int = 1  # Compute units of OpenCL and of data sheets in one: vector engines of a Xe core
+    schedulers: int = 4  # Which share out a unit's lanes: a sub-group has those of one
     last_load_ns: float = 75.0  # Beyond `l2_load`, from a cache between the second and memory
     memory_load_ns: float = 240.0  # Beyond `l2_load`, from memory
 
 
 _UNITS = {
-    "Fermi": Unit(32, 48, 8, 32768, 49152, 1 / 8, 786432, special=4, step=22.0, lookups=1, joined=1.0),
+    "Fermi": Unit(
+        32, 48, 8, 32768, 49152, 1 / 8, 786432, special=4, step=22.0, lookups=1, joined=1.0, schedulers=2
+    ),
     "Kepler": Unit(
         *(32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0, False, 32),
         int32=160 / 192,
@@ -77,15 +80,15 @@ _UNITS = {
     "Ada Lovelace": Unit(32, 48, 24, 65536, 102400, 1 / 64, 50331648, 19.0, int32=0.5, l1_clock=64.0),
     "Hopper": Unit(32, 64, 32, 65536, 233472, 1 / 2, 52428800, 52.0, fp16=2.0, int32=0.5),
     "Blackwell": Unit(32, 48, 24, 65536, 102400, 1 / 64, 67108864, 19.0, l1_clock=64.0, shift=2.0),
-    "TeraScale 2": Unit(64, 24, 8, 65536, 32768, 1 / 5, 524288, 64.0, step=8.0, joined=1.0),
-    "TeraScale 3": Unit(64, 24, 8, 65536, 32768, 1 / 4, 524288, 64.0, step=8.0, joined=1.0),
+    "TeraScale 2": Unit(64, 24, 8, 65536, 32768, 1 / 5, 524288, 64.0, step=8.0, joined=1.0, schedulers=1),
+    "TeraScale 3": Unit(64, 24, 8, 65536, 32768, 1 / 4, 524288, 64.0, step=8.0, joined=1.0, schedulers=1),
     "GCN 1": Unit(64, 40, 40, 65536, 65536, 1 / 16, 262144, 64.0, joined=1.0),
     "GCN 2": Unit(64, 40, 40, 65536, 65536, 1 / 16, 262144, 64.0, joined=1.0),
     "GCN 3": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288, 64.0, joined=1.0),
     "Vega": Unit(64, 40, 40, 65536, 65536, 1 / 16, 4194304, 64.0, fp16=2.0, joined=0.4),
     "Vega 20": Unit(64, 40, 40, 65536, 65536, 1 / 2, 4194304, 64.0, fp16=2.0, joined=0.4),
-    "RDNA": Unit(32, 40, 32, 65536, 65536, 1 / 16, 4194304, 30.0, fp16=2.0, step=5.0),
-    "RDNA 3.5": Unit(32, 32, 32, 65536, 65536, 1 / 16, 2097152, 30.0, fp16=2.0, step=5.0),
+    "RDNA": Unit(32, 40, 32, 65536, 65536, 1 / 16, 4194304, 30.0, fp16=2.0, step=5.0, schedulers=2),
+    "RDNA 3.5": Unit(32, 32, 32, 65536, 65536, 1 / 16, 2097152, 30.0, fp16=2.0, step=5.0, schedulers=2),
     "Tahiti": Unit(64, 40, 40, 65536, 65536, 1 / 4, 786432, 64.0, joined=1.0),
     "Hawaii": Unit(64, 40, 40, 65536, 65536, 1 / 8, 1048576, 64.0, joined=1.0),
     "Kaveri": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288, 64.0, joined=1.0),
@@ -95,15 +98,17 @@ _UNITS = {
     "CDNA 2": Unit(64, 32, 32, 131072, 65536, 1.0, 8388608, 37.0, fp16=2.0, group_clocks=2.0, joined=0.4),
     "CDNA 3": Unit(64, 32, 32, 131072, 65536, 1.0, 33554432, 37.0, fp16=2.0, group_clocks=0.25, joined=0.4),
     "CDNA 4": Unit(64, 32, 32, 131072, 163840, 1.0, 33554432, 37.0, fp16=2.0, group_clocks=0.25, joined=0.4),
-    "RDNA 2": Unit(32, 32, 32, 65536, 65536, 1 / 16, 4194304, 30.0, fp16=2.0, step=5.0),
-    "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 16, 6291456, 30.0, fp16=2.0, step=5.0),
-    "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 16, 8388608, 30.0, fp16=2.0, step=5.0),
+    "RDNA 2": Unit(32, 32, 32, 65536, 65536, 1 / 16, 4194304, 30.0, fp16=2.0, step=5.0, schedulers=2),
+    "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 16, 6291456, 30.0, fp16=2.0, step=5.0, schedulers=2),
+    "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 16, 8388608, 30.0, fp16=2.0, step=5.0, schedulers=2),
     # A thread of a vector engine runs 16 work-items.
     "Gen7": Unit(32, 32, 16, 65536, 65536, 1 / 4, 262144, 64.0, fp16=1.0, engines=8, joined=1.0),
     "Gen7.5": Unit(32, 35, 16, 71680, 65536, 1 / 4, 262144, 64.0, fp16=1.0, engines=10, joined=1.0),
     "Gen9": Unit(32, 28, 28, 57344, 65536, 1 / 4, 524288, 64.0, fp16=2.0, engines=8, joined=1.0),
     "Gen9.5": Unit(32, 28, 28, 57344, 65536, 1 / 4, 524288, 64.0, fp16=2.0, engines=8, joined=1.0),
-    "Xe-HPG": Unit(32, 64, 64, 131072, 131072, 1 / 64, 16777216, 64.0, fp16=2.0, texels=8.0, engines=16),
+    "Xe-HPG": Unit(
+        32, 64, 64, 131072, 131072, 1 / 64, 16777216, 64.0, fp16=2.0, texels=8.0, engines=16, schedulers=8
+    ),
     "Xe2-HPG": Unit(32, 32, 32, 131072, 131072, 1 / 8, 18874368, 64.0, fp16=2.0, texels=8.0, engines=8),
     "Xe-HPC": Unit(32, 32, 32, 131072, 131072, 1.0, 213909504, 64.0, l1_clock=512.0, engines=8),
 }
@@ -142,7 +147,7 @@ _CHIPS = {
         issue=2.0,
     ),
     "p100": _UNITS["Pascal"]._replace(
-        texels=4.0, local_bytes=65536, fp64=1 / 2, caches_global=True, fp16=2.0, special=16
+        texels=4.0, local_bytes=65536, fp64=1 / 2, caches_global=True, fp16=2.0, special=16, schedulers=2
     ),
     "b200": _UNITS["Hopper"]._replace(group_clocks=0.625),
     "b300": _UNITS["Hopper"]._replace(group_clocks=0.625, fp64=1 / 64),
@@ -220,14 +225,18 @@ def unit_sources(series: str) -> dict[str, str]:
     """Return the source of each number of an architecture's compute unit, by field of `Unit`."""
     if series in _LOADS:  # Of NVIDIA
         limits = "fermi" if series == "Fermi" else "capabilities"
-        of = dict.fromkeys(_LIMITS, limits)
+        of = dict.fromkeys((*_LIMITS, "schedulers"), limits)
         of["caches_global"] = series.lower() if series in ("Kepler", "Maxwell", "Pascal") else "cuda"
         of |= dict.fromkeys(("special", "int32", "shift", "fp16"), "throughput") | {"joined": "sass"}
         of |= {"step": "guide" if series == "Fermi" else "latencies", "issue": "caches"}
     elif series in _INTEL:
         of = dict.fromkeys(("sub_groups", "groups", "registers", "local_bytes", "engines"), "occupancy")
         of |= dict.fromkeys(
-            ("width", "caches_global", "special", "step", "int32", "shift", "l1_clock", "l2_clock"), "xe"
+            (
+                *("width", "caches_global", "special", "step", "int32", "shift", "l1_clock", "l2_clock"),
+                "schedulers",
+            ),
+            "xe",
         )
         of["joined"] = "bfn"
     elif series.startswith("TeraScale"):
@@ -240,7 +249,7 @@ def unit_sources(series: str) -> dict[str, str]:
         of = dict.fromkeys((*_LIMITS, "caches_global"), "rocm")
         of |= dict.fromkeys(("sub_groups", "groups"), "llvm")
     gcn = before_rdna(series) or series.startswith("CDNA")
-    rates = dict.fromkeys(("special", "int32", "shift"), "app" if gcn else "rdna")
+    rates = dict.fromkeys(("special", "int32", "shift", "schedulers"), "app" if gcn else "rdna")
     of = rates | {"joined": "gfx"} | {"step": "app" if gcn else "schedules", "fp16": "sheets"} | of
     of |= {"texels": "texture", "engines": of.get("engines", "sheets"), "issue": of.get("issue", of["width"])}
     caches = ("l1_load", "l2_load", "l1_clock", "l2_clock", "lookups", "group_clocks")

@@ -64,8 +64,8 @@ QUANTITIES: Mapping[str, MeasuredQuantity] = {
 }
 """The measured quantities; a multiply-add is two operations."""
 
-GUARDED_FLOP = 32
-"""Operations of a work-item in straight code, a chain of multiply-adds."""
+GUARDED_FLOP, GUARDED_ITEMS = 32, 64
+"""Operations of a work-item in straight code, a chain of multiply-adds; work-items of its groups."""
 
 
 @dataclass(frozen=True)

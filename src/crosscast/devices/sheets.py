@@ -71,6 +71,7 @@ class Sheets:
     product: Reals  # Operations of a product of integers
     short_product: Reals  # And of one of 24 bits at most
     issue: Reals  # Instructions that a unit issues over its lanes of single precision
+    schedulers: Reals  # Of a GPU's unit, each with its share of the lanes
     fp16: Reals  # Rate of packed half precision over single precision
     step: Reals  # Clocks from an addition of a GPU to one that needs its result
     l1_load: Reals  # Clocks of a GPU from a load to its value, from the first cache
@@ -199,6 +200,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         product,
         1.0 if gpu and device.vendor == "AMD" else product,
         unit.issue,
+        float(unit.schedulers),
         unit.fp16 if gpu else _CPU_HALF.get(device.series, _CONVERTED_HALF),
         unit.step,
         unit.l1_load,

@@ -28,6 +28,13 @@ _ATOMICS = {
     space: [f"instructions_atomics_{space}{kind}" for kind in ("", "_uniform", "_fp", "_compare")]
     for space in ("global", "local")
 }
+_USUAL_ATOMIC = 4
+"""Bytes of most atomics."""
+_PLAIN = tuple(
+    f"instructions_{kind}_{space}_"
+    for kind in ("loads", "stores")
+    for space in ("global", "constant", "generic")
+)
 _PATTERNS = ("contiguous", "uniform", "strided", "irregular")
 
 
@@ -57,6 +64,14 @@ class _Counts:
         """Sum the known ones of several numbers."""
         return sum(self[name] or 0 for name in names)
 
+    def plain_bytes(self) -> float:
+        """Sum the bytes of loads and stores of global and constant memory."""
+        return sum(
+            (self[name] or 0) * int(name.rpartition("_")[2])
+            for name in self._values
+            if name.startswith(_PLAIN)
+        )
+
 
 def summary_of(profile: Profile) -> list[tuple[str, str]]:
     """Make the lines of the summary, as names and texts, without unknown counts or unused features."""
@@ -82,8 +97,17 @@ def _work(counts: _Counts) -> str:
 
 def _bytes_outside(counts: _Counts) -> float:
     """Bytes requested from global and constant memory."""
-    # An atomic counts as a read and a write in bytes, but as one access of a sub-group.
-    return counts.sum(*_OUTSIDE) - 4 * counts.sum(*_ATOMICS["global"])
+    requested, atomics = counts.sum(*_OUTSIDE), counts.sum(*_ATOMICS["global"])
+    if not atomics:
+        return requested
+    if counts["instructions_images"] or counts["instructions_copies"]:
+        return requested - _USUAL_ATOMIC * atomics
+    # Bytes count an atomic as a read and a write, and a compare-exchange once. Failed ones cannot be told
+    # from other atomics of integers, but these are rarely narrower than usual.
+    plain, compared = counts.plain_bytes(), counts.sum("instructions_atomics_global_compare")
+    width = (requested - plain) / (2 * atomics - compared)
+    has_integers = counts["instructions_atomics_global_fp"] != atomics
+    return plain + atomics * (max(width, _USUAL_ATOMIC) if has_integers else width)
 
 
 def _memory(counts: _Counts) -> str:
@@ -171,7 +195,8 @@ def _local_memory(counts: _Counts) -> str:
     # Without counts of instructions, local and global atomics cannot be distinguished.
     is_unknown = counts["instructions_atomics"] is None and counts[f"sub_group_{LANES}_atomic_conflicts"]
     accesses = counts.sum("local_accesses", *_ATOMICS["local"])
-    if not wavefronts or not accesses or is_unknown:
+    # Copies access local memory an unknown number of times.
+    if not wavefronts or not accesses or is_unknown or counts["unsized_accesses"]:
         return text
     per_access = _several(LANES * wavefronts / accesses, "wavefront")
     return f"{text}; {per_access} of 32 banks per {LANES} accesses"

@@ -171,6 +171,20 @@ RATIOS = {
     "conversions of doubles take what doubles take": Case(
         "arithmetic", "rtx3080", {"conversions_fp64": 1e10}, [1], {"operations_fp64": 1e10}
     ),
+    "a sub-group alone has the lanes of one scheduler": Case(
+        "arithmetic",
+        "gtx1080 p100-pcie-16gb rx6800xt mi210 arc-a770",
+        {"groups": 1, "group_items": 32, "operations_real": 1e9},
+        [4, 2, 2, 4, 8],
+        {"groups": 1, "group_items": 256, "operations_real": 1e9},
+    ),
+    "as many groups of a unit as it has schedulers have all": Case(
+        "arithmetic",
+        "gtx1080 mi210",
+        {"groups": 1e5, "group_items": 32, "operations_real": 1e12},
+        [1, 1],
+        {"groups": 1e5, "group_items": 256, "operations_real": 1e12},
+    ),
     "a CPU joins no atomics": Case(
         "atomics", "xeon-e5-2670-x2", {"turns": 7e4, "atomics_done": 1e9, "atomic_lines": 16}, [1]
     ),
@@ -333,7 +347,10 @@ SECONDS = {
         )
     },
     "a condition costs each work-item what it was measured to cost": Case(
-        "issue", GUARDED, {**NONE, "conditional": 1}, [2**22 * 5e-10 / 8, 0], NONE
+        "issue", GUARDED, {**NONE, "conditional": 1, "row_items": 64}, [2**22 * 5e-10 / 8, 0], NONE
+    ),
+    "and more where rows are short": Case(
+        "issue", GUARDED, {**NONE, "conditional": 1, "row_items": 16}, [2.8 * 2**22 * 5e-10 / 8, 0], NONE
     ),
     "a CPU has no unit for texels": Case(
         "issue", [*cpu({"compute_units": 4.0, "clock_hz": 2e9}), GPU], {"texels": 1e9}, [40e9 / 8e9, 0]

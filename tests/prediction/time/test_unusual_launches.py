@@ -71,6 +71,47 @@ def test_an_interval_does_not_begin_below_the_peak_of_doubles() -> None:
     assert not any("double" in each for each in warnings)
 
 
+def test_an_interval_does_not_begin_below_the_peak_of_halves() -> None:
+    source = """#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+    kernel void k(global half2 *x) {
+      int i = get_global_id(0); half2 a = x[i], b = a + (half)1, c = a + (half)2, d = a + (half)3;
+      for (int j = 0; j < 256; j++) {
+        a = fma(a, b, c); b = fma(b, c, d); c = fma(c, d, a); d = fma(d, a, b);
+      }
+      x[i] = a + b + c + d;
+    }"""
+    profile = profiled(source, 1 << 20, np.zeros(1 << 21, np.float16))
+    flop = 2 * 2 * 4 * 256 * (1 << 20)
+    for key in ("rtx4090", "rx6900xt", "v100-sxm2"):
+        peak = crosscast.device_named(key).numbers["peak_fp16_flop_per_s"]
+        assert forecast(profile, key).low[0, 0] >= flop / peak / 1.3
+
+
+ALONE = """kernel void k(global float *x, int steps) {
+  float a = x[0], b = a + 1, c = a + 2, d = a + 3, e = a + 4, f = a + 5, g = a + 6, h = a + 7;
+  for (int j = 0; j < steps; j++) {
+    a = a * 0.9f + 1; b = b * 0.9f + 1; c = c * 0.9f + 1; d = d * 0.9f + 1;
+    e = e * 0.9f + 1; f = f * 0.9f + 1; g = g * 0.9f + 1; h = h * 0.9f + 1;
+  }
+  x[0] = a + b + c + d + e + f + g + h;
+}"""
+
+# Clocks in which one scheduler issues an instruction of a sub-group: its lanes over those of a scheduler.
+ISSUE = {"gtx1080": 1, "rtx4090": 1, "v100-pcie": 2, "t4": 2, "a100-pcie-40gb": 2, "mi210": 4, "rx6800xt": 1}
+
+
+@pytest.mark.parametrize("device", ISSUE)
+def test_a_work_item_alone_is_issued_by_one_scheduler(device: str) -> None:
+    steps = 20_000
+    found = forecast(profiled(ALONE, 1, np.ones(1, np.float32), np.int32(steps), local=1), device)
+    numbers = crosscast.device_named(device).numbers
+    issued = 8 * steps * ISSUE[device] / numbers["clock_hz"]
+    assert issued < found.centre[0, 0] < 4 * issued + 1e-4
+    # No work-group is on two units.
+    one_unit = numbers["peak_flop_per_s"] / numbers["compute_units"]
+    assert found.low[0, 0] >= 2 * 8 * steps / one_unit / 1.3
+
+
 # Rates at which data sheets say that textures are filled, texels/s.
 FILL = {"gtx1080": 257e9, "v100-pcie": 442e9, "rtx3090": 556e9, "rtx4090": 1290e9, "rx7900xtx": 960e9}
 

@@ -160,7 +160,7 @@ def _of_t4(path: Path, results: list[object]) -> Iterator[_Result]:
 def _seconds(path: Path, where: str, value: object, unit: str) -> float:
     if unit not in _UNITS:
         raise InputError.of(
-            where=path, field=f"{where}, unit", expected=f"one of {', '.join(_UNITS)}", found=unit
+            where=path, field=f"{where}, unit", expected=f"one of {', '.join(_UNITS)}", found=unit or "none"
         )
     if not is_finite(value) or value <= 0:
         raise InputError.of(where=path, field=f"{where}, time", expected="a time above 0", found=repr(value))

@@ -25,7 +25,7 @@ from crosscast.evaluation.time.scores import Result, TimeEvaluation
 from crosscast.prediction.time import Grid, Toolchain
 from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges
 from crosscast.prediction.time.card import Effect, Range, TimeCard
-from crosscast.prediction.time.datasets import grid_of, launch_tables_of
+from crosscast.prediction.time.datasets import check_seconds, grid_of, launch_tables_of
 from crosscast.prediction.time.forecast import PointPredictor
 from crosscast.prediction.time.gaussian import Gaussian, GaussianPredictor
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
@@ -77,6 +77,7 @@ def train_time(
     """Fit a model, and evaluate it with each application held out in turn."""
     chosen, *baselines = (model_named(name) for name in dict.fromkeys([model, *BASELINES]))
     grid = grid_of(dataset)
+    check_seconds(dataset)
     applications = len(grid.applications)
     if applications < LEAST_APPLICATIONS:
         needed = "applications with profiles and records to train and test a model"

@@ -14,6 +14,7 @@ import numpy as np
 
 from crosscast.characterization.toolchain import c_library
 from crosscast.data import environment
+from crosscast.devices.device_files import GUARDED_ITEMS
 from crosscast.errors import EnvironmentFault
 from crosscast.kernel import Program
 from crosscast.measure import host_state
@@ -34,9 +35,11 @@ DIVISIONS = ("int32_div", "int64_div")
 ROWS = (*GUARDED, "fenced")
 """Kernels of straight code, a step of which is a row of work-items."""
 
-_ROW_ITEMS = 1 << 14
+_ROW_ITEMS = 1 << 11
+_PARTS = 8
+"""Parts of an array for each compute unit, so that threads at different rows do not share cache lines."""
 IN_A_ROW = 6  # Launches
-CHAIN_GROUP = 64
+CHAIN_GROUP = GUARDED_ITEMS
 
 
 class EmptyLaunch(NamedTuple):
@@ -177,6 +180,7 @@ class OpenCLBackend(KernelBackend):
         self.numbers |= _host_numbers(self.units) if wide else {}
         self.last_cache_bytes = max(cache, (host_state.caches().l3_bytes or 0) if wide else 0) or 1 << 22
         known = {"WIDE": wide, "HAS_FP64": has_double, "HAS_FP16": has_half, "CHAIN_GROUP": CHAIN_GROUP}
+        known["PARTS"] = _PARTS * self.units
         options = tuple(f"-D{name}={int(value)}" for name, value in known.items())
         path = FOLDER / "kernels.cl"
         with opencl_faults(self.id, "measuring it"):
@@ -185,7 +189,8 @@ class OpenCLBackend(KernelBackend):
             self._program = built(
                 self._context, device, Program(path.read_bytes(), path=path, options=options)
             )
-            self._out = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(self.items * 64 * 4, 1 << 20))
+            size = 4 * max(self.items * 64, _PARTS * self.units * _ROW_ITEMS, 1 << 18)
+            self._out = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
             cl.enqueue_fill_buffer(self._queue, self._out, np.zeros(1, np.uint8), 0, self._out.size)
         self._kernels: dict[str, cl.Kernel] = {}
 

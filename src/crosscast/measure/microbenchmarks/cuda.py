@@ -138,7 +138,13 @@ def _described(driver: _Driver, number: int) -> CudaDevice:
 def ptx(capability: int) -> bytes:
     """Compile ``kernels.cl`` to the PTX of CUDA 9, which newer drivers compile for newer GPUs, too."""
     target = max((each for each in _TARGETS if each <= capability), default=_TARGETS[0])
-    known = {"WIDE": 0, "HAS_FP64": 1, "HAS_FP16": int(target >= _HALF), "CHAIN_GROUP": CHAIN_GROUP}
+    known = {
+        "WIDE": 0,
+        "HAS_FP64": 1,
+        "HAS_FP16": int(target >= _HALF),
+        "CHAIN_GROUP": CHAIN_GROUP,
+        "PARTS": 1,
+    }
     options = ["-x", "c", "-target", "nvptx64-nvidia-cuda", f"-march=sm_{target}", "--cuda-feature=+ptx60"]
     options += ["-O3", "-S", "-w", *(f"-D{name}={value}" for name, value in known.items())]
     source = b"".join((FOLDER / name).read_bytes() for name in ("nvptx.h", "kernels.cl"))

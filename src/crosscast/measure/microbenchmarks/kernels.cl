@@ -39,16 +39,19 @@ kernel void chain(global float *out, uint steps, float xf, float yf)
 }
 
 // Straight code behind a condition, as most kernels have it: compilers take several work-items at once at a price,
-// or one at a time. Rows repeat the work in a cache, as a loop would hide the condition.
+// or one at a time. Rows repeat the work in a cache, as a loop would hide the condition; a few that follow each other
+// do so in the same part of the array, and threads take many at once.
+#define OF_ROW (out + (get_global_id(1) / 8u) % PARTS * count)
 #define FURTHER a = a * xf + yf
 #define GUARDED(name, further)                                                                     \
     kernel void name(global float *out, uint count, float xf, float yf)                            \
     {                                                                                              \
+        global float *row = OF_ROW;                                                                \
         size_t i = get_global_id(0);                                                               \
         if (i < count) {                                                                           \
-            float a = out[i];                                                                      \
+            float a = row[i];                                                                      \
             further;                                                                               \
-            out[i] = a;                                                                            \
+            row[i] = a;                                                                            \
         }                                                                                          \
     }
 #define FURTHER_8 FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER
@@ -59,14 +62,15 @@ GUARDED(guarded, FURTHER_8; FURTHER_8)
 // Behind a barrier, on two sides of which a compiler for CPUs has a loop over the group.
 kernel void fenced(global float *out, uint count, float xf, float yf)
 {
-    local float row[CHAIN_GROUP];
+    local float shared[CHAIN_GROUP];
+    global float *row = OF_ROW;
     size_t i = get_global_id(0), own = get_local_id(0);
-    row[own] = out[i];
+    shared[own] = row[i];
     barrier(CLK_LOCAL_MEM_FENCE);
-    float a = row[CHAIN_GROUP - 1 - own];
+    float a = shared[CHAIN_GROUP - 1 - own];
     FURTHER_8;
     FURTHER_8;
-    out[i] = a;
+    row[i] = a;
 }
 
 // Four sums, as each addition waits for the one before it.

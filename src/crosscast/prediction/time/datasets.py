@@ -127,7 +127,7 @@ def launch_tables_of(dataset: Dataset, device: Device | None = None) -> LaunchTa
 
 _BY_HOST = ("host", "clFinish")
 _LEAST_SHARE = 0.5  # Of the physical lower limit, which data sheets give to a few percent
-# Measured over unfitted time: of one, and the median of a source on a device
+# Measured over unfitted time: of one, and the median of a source, or its application, on a device
 _LONGEST, _LONGEST_USUAL = 3000.0, 100.0
 
 
@@ -238,13 +238,31 @@ def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) ->
     )
 
 
+def check_seconds(dataset: Dataset) -> None:
+    """Raise InputError for times that are not in seconds, as far as counts and data sheets tell."""
+    launches = [from_row(row).launch for row in dataset.profiles.to_pylist()]
+    if not all(launch.get("sub_groups") for launch in launches):
+        return
+    tables = launch_tables_of(dataset)
+    on_paper = {key for key, device in tables.devices.items() if "bandwidth_bytes_per_s" in device.numbers}
+    rows = tuple(row for row in tables.times if row.device in on_paper)
+    if rows:
+        read_training(replace(tables, times=rows))
+
+
+def _medians(values: Reals, labels: Sequence[str]) -> Reals:
+    """The median of the values that share a label, for each."""
+    medians = {name: np.median(values[np.array(labels) == name]) for name in set(labels)}
+    return np.array([medians[name] for name in labels])
+
+
 def _refuse_other_units(label: str, cells: Sequence[KernelTime], times: Times, least: Reals) -> None:
     """Raise InputError for times that physics forbids, and for those too long to be in seconds."""
     unfitted, _ = log_times(times, np.zeros((len(cells), times.seconds.shape[1])))
     ratio = np.exp(times.log_time - unfitted)
     labels = [f"{row.source} on {row.device}" for row in cells]
-    medians = {name: float(np.median(ratio[np.array(labels) == name])) for name in set(labels)}
-    median_ratio = np.array([medians[name] for name in labels])
+    parts = [f"{row.application} of {label}" for row, label in zip(cells, labels, strict=True)]
+    median_ratio = np.max([_medians(ratio, labels), _medians(ratio, parts)], axis=0)
     short = np.exp(times.log_time) < _LEAST_SHARE * least
     for invalid, expected in (
         (short, "seconds, and no less than moving its bytes takes"),

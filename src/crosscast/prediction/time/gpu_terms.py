@@ -65,7 +65,7 @@ def gpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
     side = sheets.side
     on = Occupancy.of(work, sheets, resident_groups(work, sheets))
     busy_rate = on.busy * sheets.clock / on.tail
-    slots = busy_rate * sheets.lanes / _long_code(work)
+    slots = busy_rate * sheets.lanes * _served(work, sheets, on) / _long_code(work)
     bytes_of = _traffic(work, sheets, on)
     spilled_bytes, saved_loads = _registers(work, sheets)
     chain_clocks, stall_clocks = _of_item(work, sheets, bytes_of, on)
@@ -105,6 +105,12 @@ def resident_groups(work: Work, sheets: Sheets) -> Reals:
     limits = np.minimum(sheets.sub_groups / of_group, by_registers), np.minimum(by_local, sheets.groups)
     resident: Reals = np.maximum(np.floor(np.minimum(*limits)), 1.0)
     return resident
+
+
+def _served(work: Work, sheets: Sheets, on: Occupancy) -> Reals:
+    """Share of the schedulers of a unit that have a sub-group, ``(n, d)``; others leave their lanes idle."""
+    sub_groups = on.of_unit * np.ceil(work.group_items / sheets.width)
+    return np.minimum(sub_groups / sheets.schedulers, 1.0)
 
 
 def _real(work: Work, sheets: Sheets) -> Reals:

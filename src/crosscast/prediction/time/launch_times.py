@@ -306,7 +306,12 @@ def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     # Compilers join some sums and logic of integers, and leave some out.
     computed = np.maximum(work.floating, work.exact * _SURELY_INTEGERS * (work.integers + work.shifts))
     computed = np.maximum(computed, work.floating_fp64 / sheets.fp64)
-    operations = computed / (sheets.rate * sheets.lanes * _FASTER)
+    # Compilers may compute in single precision instead.
+    half = work.operations_fp16 / np.maximum(sheets.fp16, 1.0)
+    computed = np.maximum(computed, np.where(sheets.gpu, half, 0.0))
+    # A work-group is on one unit; threads of CPUs have more of theirs, and higher clocks, if few run.
+    busy = np.where(sheets.gpu, np.minimum(sheets.units, work.groups), sheets.units)
+    operations = computed / (busy * sheets.clock * sheets.lanes * _FASTER)
     # Data sheets give the bandwidth to a few percent; the best of short runs is less exact.
     faster = np.where(sheets.streamed, _FASTER, _FASTER_MEMORY)
     least = np.maximum(moved / sheets.bandwidth / faster, operations)

@@ -35,6 +35,7 @@ class Work:
     items: Reals
     groups: Reals
     group_items: Reals
+    row_items: Reals  # Of these, neighbours in the first dimension
     sub_groups: Reals  # `(n, 2)` of each width
     registers: Reals  # 32-bit registers of a work-item
     local_bytes: Reals  # Local memory of a work-group
