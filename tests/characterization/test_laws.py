@@ -111,6 +111,30 @@ def test_threads_change_nothing_where_groups_communicate(body: str) -> None:
     assert results[0] == results[1] == results[2]
 
 
+_ADDING = {
+    "sums": "atomic_add(a + h % 7, h); atomic_sub(b + h % 5, i); atomic_inc(a + 7); atomic_dec(b + g % 8);",
+    "sums of 64 bits": "atom_add((volatile global long *)a + h % 4, h * 5000000000l); atomic_add(b + 1, 1);",
+    "sums and a maximum": "atomic_add(a + h % 7, h); atomic_max(b + h % 5, h);",
+    "sums and reads": "if (g < 8) b[g] = 3; atomic_add(a + h % 7, h);",
+}
+
+
+@pytest.mark.parametrize("body", _ADDING.values(), ids=_ADDING.keys())
+def test_threads_add_to_the_same_memory(body: str) -> None:
+    source = (
+        "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n"
+        "kernel void k(volatile global int *a, volatile global int *b) { int g = get_global_id(0);"
+        f" for (int i = 0; i < 20; i++) {{ int h = g * 77 + i; {body} }} }}"
+    )
+    results = []
+    for threads in (1, 2, 3):
+        a, b = ints(8), ints(8)
+        profile = launch(source, 4000, 8, a, b, threads=threads)
+        assert profile.launch["threads"] == threads
+        results.append((profile.metrics, a.tolist(), b.tolist()))
+    assert results[0] == results[1] == results[2]
+
+
 # -- placement
 
 _GATHER = """kernel void k(global float *o, global int *unused, global const float *a, global const int *x) {

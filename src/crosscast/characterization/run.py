@@ -322,7 +322,8 @@ class _Runner:
         )
         self.threads = _threads(launch, options, written)
         # An atomic takes several times as long as a plain access; where work-items wait it must stay one.
-        self.is_alone = self.threads == 1 and written.plan.waiting is None
+        can_be_plain = self.threads == 1 or bool(written.plan.sharing.sums)
+        self.is_alone = can_be_plain and written.plan.waiting is None
         self._build(instrumentation)
         self.memory = self._laid_out()
         self.rate = 0.0  # Work-groups a second, of a run that was given up
@@ -457,8 +458,8 @@ def _threads(launch: Launch, options: Options, built: Built) -> int:
     threads = options.threads
     if threads is None:
         nbytes = sum(a.nbytes for a in launch.args if isinstance(a, np.ndarray))
-        # Threads that update the same memory mostly wait for each other.
-        two = nbytes <= _MOST_FOR_TWO_THREADS and not sharing.commuting
+        # Threads that update the same memory mostly wait for each other, if each has no sums of its own.
+        two = nbytes <= _MOST_FOR_TWO_THREADS and sharing.commuting <= sharing.sums.keys()
         threads = min(2, len(os.sched_getaffinity(0))) if two else 1
     return min(threads, math.prod(group_counts(launch)))
 

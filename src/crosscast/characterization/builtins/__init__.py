@@ -228,6 +228,7 @@ class Use(NamedTuple):
     header: str = ""  # Header with its definitions, if that does not follow from the name
     access: Access | None = None  # Its access, to any memory
     commutes: bool = False  # Whether the order of such calls does not affect memory in the end
+    adds: bool = False  # Whether what such calls do to memory is a sum of integers
 
 
 _WIDTH = "(2|3|4|8|16|)"
@@ -325,7 +326,8 @@ def _atomic(match: re.Match[str], parameters: tuple[Type, ...]) -> Use | None:
     arguments = ", ".join([pointer, *(f"a{k}" for k in range(1, len(parameters)))])
     text = f"atomic<{'shared' if shared else 'own'}, {base}, {order}>::{name}({arguments})"
     access = Access(_KINDS.get(name, "read-write"), 0, None, 0, nbytes, nbytes, _SUCCESSES.get(name, "none"))
-    return Use(text, "atomics.h", access, commutes=name.startswith("fetch_") and not is_real)
+    commutes = name.startswith("fetch_") and not is_real
+    return Use(text, "atomics.h", access, commutes, commutes and name[6:] in ("add", "sub", "inc", "dec"))
 
 
 _LIBM = """
@@ -429,7 +431,7 @@ def accesses(symbol: str) -> tuple[Access, ...]:
     return (access,)
 
 
-def is_commutative(symbol: str) -> bool:
-    """Whether the order of such calls does not affect memory in the end."""
+def is_commutative(symbol: str, *, adds: bool = False) -> bool:
+    """Whether the order of such calls does not affect memory in the end; or they add to it."""
     expansion = (declaration := parse(symbol)) and use(declaration)
-    return bool(expansion and expansion.commutes)
+    return bool(expansion and (expansion.adds if adds else expansion.commutes))

@@ -77,7 +77,7 @@ class MemoryRegion(NamedTuple):
     kind: int
     constant: int = 0
     read_only: int = 0
-    commutes: int = 0  # The order of accesses does not matter
+    commutes: int = 0  # The order of accesses does not matter; bytes of the integers that they add to, or 1
     counted: int = 1  # Some accesses are not strided
     scattered: int = 0  # Accesses that are counted in small counters: read 1, write 2
     read_bytes: int = 0  # Bytes of the widest read, and of the widest write

@@ -399,7 +399,7 @@ def _regions(emission: Emission) -> dict[str, MemoryRegion]:
         regions[p.name] = MemoryRegion(
             *(0, 0, granule, CONSTANTS["BUFFER"]),
             constant=int(space == 2),
-            commutes=int(p.name in plan.sharing.commuting),
+            commutes=plan.sharing.sums.get(p.name, int(p.name in plan.sharing.commuting)),
             counted=int(counted is None or p.name in counted),
             scattered=cls.scattered if cls and not plan.options.checked else 0,
         )

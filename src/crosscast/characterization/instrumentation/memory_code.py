@@ -92,6 +92,9 @@ class MemoryCode:
                     f"call void @cc_check(ptr %cc.ctx, ptr {address}, i64 {access.length or access.nbytes}, "
                     f"i32 {site}, i32 {int(access.kind != 'read')}, i64 %cc.wi)"
                 )
+            if self._plan.sharing.sums.keys() >= self._plan.classes.members(origin.pointer):
+                moved = before.at(address, "%cc.shift_sums")
+                instruction.retarget(address, moved)
             if counted:
                 self._record(origin.site, address, before)
             if counted and access.kind == "compare-exchange":

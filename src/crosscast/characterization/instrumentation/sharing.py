@@ -19,6 +19,7 @@ _LOCAL_MEMORY, _WAY, _NOTHING = "local memory", "way", ""
 
 
 _COMMUTATIVE = frozenset("add sub and or xor max min umax umin".split())
+_SUMS = frozenset(("add", "sub"))
 _OPERATION = re.compile(r"atomicrmw (?:volatile )?(\w+)")
 
 
@@ -33,16 +34,18 @@ class SharedNames:
     # Written memory in which accesses may overlap without starting at the same address, so that the counters
     # cannot tell whether work-groups communicate
     overlapping: set[str]
+    # Bytes of the integers that all accesses add to, if those are all atomics of the kernel; or nothing
+    sums: dict[str, int]
 
 
-def commutes(instruction: ir.Instruction, used: Container[str | None]) -> bool:
-    """Whether an instruction is an atomic update whose order among others does not matter."""
+def commutes(instruction: ir.Instruction, used: Container[str | None], *, adds: bool = False) -> bool:
+    """Whether an instruction is an atomic update whose order among others does not matter; or a sum."""
     if instruction.result in used:
         return False
     if instruction.opcode == "atomicrmw":
         operation = _OPERATION.match(instruction.text)
-        return operation is not None and operation[1] in _COMMUTATIVE
-    return instruction.opcode == "call" and library.is_commutative(instruction.callee)
+        return operation is not None and operation[1] in (_SUMS if adds else _COMMUTATIVE)
+    return instruction.opcode == "call" and library.is_commutative(instruction.callee, adds=adds)
 
 
 def find_sharing(function: ir.Function, classes: PointerClasses, used: Container[str | None]) -> SharedNames:
@@ -50,6 +53,8 @@ def find_sharing(function: ir.Function, classes: PointerClasses, used: Container
     written: set[str] = set()
     touched: set[str] = set()
     ordered: set[str] = set()
+    added: set[str] = set()
+    others: set[str] = set()  # Of atomics
     extents: dict[str, set[int]] = {}
     for instruction in function.instructions():
         for access in instruction.accesses:
@@ -61,12 +66,19 @@ def find_sharing(function: ir.Function, classes: PointerClasses, used: Container
                 written |= members
             if not commutes(instruction, used):
                 ordered |= members
+            is_buffer = classes.of(access.pointer, access.pointer_type).memory == "buffer"
+            if is_buffer and commutes(instruction, used, adds=True):
+                added |= members
+            elif access.kind in ("read-write", "compare-exchange"):
+                others |= members
             # The extent is unknown if the length is dynamic, or the alignment is less than it.
             known = 0 < access.nbytes <= access.alignment or access.repeated
             for name in members:
                 extents.setdefault(name, set()).add(access.nbytes if known else 0)
     mixed = {name for name, sizes in extents.items() if len(sizes) > 1 or 0 in sizes}
-    return SharedNames(written, touched - ordered, written & mixed)
+    sums = {name: min(extents[name]) for name in added - ordered - mixed}
+    is_sum = sums.keys() == added | others and set(sums.values()) <= {4, 8}
+    return SharedNames(written, touched - ordered, written & mixed, sums if is_sum else {})
 
 
 def waiting_load(function: ir.Function) -> ir.Instruction | None:

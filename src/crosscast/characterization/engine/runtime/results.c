@@ -106,6 +106,14 @@ static void emit_patterns(struct context *c, struct job *j, struct out *o, struc
   cc_log_empty(counted);
 }
 
+/* What a thread has added to a region beside it. */
+static void add_sums(struct context *c, const struct region *r, struct pages *p) {
+  for (u64 at = 0, n = r->commutes; c->shift_sums && n > 1 && at + n <= r->size; at += n) {
+    u8 *to = (u8 *)r->start + at, *from = to + c->shift_sums;
+    if (cc_touched(p, c->number, (u64)from)) store_counter(to, n, load_counter(to, n) + load_counter(from, n));
+  }
+}
+
 /* What one thread does of the reduction: regions and histories as long as there are any. */
 void cc_reduce_share(struct context *c) {
   struct job *j = c->job;
@@ -114,6 +122,8 @@ void cc_reduce_share(struct context *c) {
   struct pages pages;
   cc_open_pages(&pages);
   if (!c->number) cc_refuse_outside(all, j, &pages);
+  for (u64 t = 0; t < j->threads && !c->number; t++)
+    for (u64 i = 0; i < j->n_regions; i++) add_sums(&all[t], regions_of(j) + i, &pages);
   for (u64 i = cc_reduce(all, j, &c->levels, &pages) - j->n_regions; i < j->histories; i = take_share(j) - j->n_regions) {
     emit_patterns(all, j, &c->out, &pages, &counted, i);
     if (j->published) emit_history(all, j, &c->out, &pages, i);

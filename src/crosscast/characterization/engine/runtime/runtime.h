@@ -19,7 +19,7 @@ enum memory_kind { BUFFER, VARIABLE, LOCAL, IMAGE };
 enum fault { NO_FAULT, SIGNAL, BOUNDS, DIVERGED, STACK, NO_MEMORY, LANES_MISSING, ASSERTION, OUTSIDE, PRINTED };
 
 struct region {
-  u64 start, size, granule, kind, constant, read_only, commutes;
+  u64 start, size, granule, kind, constant, read_only, commutes; /* the latter: of sums, the bytes of each; or 1 */
   u64 counted;   /* some accesses are not strided */
   u64 scattered; /* what the accesses do that are counted in small counters: read 1, write 2; or there are none */
   /* of the widest read and write, or 0 for a granule; after the reduction, distinct bytes read and written */
@@ -135,6 +135,7 @@ struct context {
   u64 global[3], groups[3], offset[3], enqueued[3], dims;
   u64 shift_buffer, shift_global, shift_local; /* distances from data to their counters */
   u64 shift_small;          /* the same to small counters, after addresses are divided by 4 */
+  u64 shift_sums;           /* the same to what this thread adds to memory, if there are others */
   u8 *local;                /* this thread's local memory */
   u8 *private, *live;       /* private arrays and values that live across barriers */
   u8 *outcomes;             /* branch outcomes of one segment, a row a branch */

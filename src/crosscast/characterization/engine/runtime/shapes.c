@@ -28,15 +28,16 @@ MERGE(64, merge_32)
 
 INLINE void sort_4(row8 *v) { merge_2(v, 1), merge_2(v + 2, 1), merge_4(v, 1); }
 static void sort_8(row8 *v) { sort_4(v), sort_4(v + 4), merge_8(v, 1); }
+static void join_4(row8 *v) { merge_8(v, 1); }
 static void join_8(row8 *v) { merge_16(v, 1); }
 static void join_16(row8 *v) { merge_32(v, 1); }
 static void join_32(row8 *v) { merge_64(v, 1); }
 static void sort_16(row8 *v) { sort_8(v), sort_8(v + 8), join_8(v); }
 static void sort_32(row8 *v) { sort_16(v), sort_16(v + 16), join_16(v); }
 
-/* Of 8, 16 and 32 keys, and two times as many. */
-static void (*const sorters[])(row8 *) = {sort_8, sort_16, sort_32};
-static void (*const mergers[])(row8 *) = {join_8, join_16, join_32};
+/* Of 4, 8, 16 and 32 keys, and two times as many. */
+static void (*const sorters[])(row8 *) = {sort_4, sort_8, sort_16, sort_32};
+static void (*const mergers[])(row8 *) = {join_4, join_8, join_16, join_32};
 
 static int is_sorted(const row8 *v, u32 n) {
   row8 falls = {0};
@@ -48,12 +49,13 @@ static int is_sorted(const row8 *v, u32 n) {
 static void count_lines(const struct sub_site *s, const row8 *v, u32 n, row8 *lines) {
   u32 bits = 5 - s->shift, extent = (s->nbytes - 1) >> s->shift;
   if (s->nbytes <= (u64)1 << s->shift) {
-    row8 some = (row8)(v[0] != NONE) & 1, ended = some & (row8)(v[n - 1] == NONE), same[3] = {0};
-    for (u32 i = 1; i < n; i++) {
-      row8 differ = (v[i] ^ v[i - 1]) >> bits;
-      for (u32 level = 0; level < 3; level++) same[level] -= (row8)(differ >> level == 0);
+    row8 some = (row8)(v[0] != NONE) & 1, ended = some & (row8)(v[n - 1] == NONE), times = {0};
+    for (u32 i = 1; i < n; i++) { /* how often they differ by 0 to 3, 7 bits each: there are less than 64 of all */
+      row8 differ = __builtin_elementwise_min((v[i] ^ v[i - 1]) >> bits, (row8){0} + 4);
+      times += (row8){1, 1, 1, 1, 1, 1, 1, 1} << ((differ << 3) - differ);
     }
-    for (u32 level = 0; level < 3; level++) lines[level] += n - 1 - same[level] + some - ended;
+    row8 same = times & 127, near = same + (times >> 7 & 127), all[] = {same, near, near + (times >> 14 & 127) + (times >> 21 & 127)};
+    for (u32 level = 0; level < 3; level++) lines[level] += n - 1 - all[level] + some - ended;
     return;
   }
   for (u32 level = 0; level < 3; level++, bits++) {
@@ -95,22 +97,26 @@ static row8 count_wavefronts(const row8 *v, u32 n) {
   return most;
 }
 
-/* How addresses change between neighbours, of work-items in order of which all take part in some row. */
+/* How addresses change between neighbours, of work-items in order of which all take part in some row. Which of them are
+ * neighbours is no branch, where they end at random. */
 static void count_pairs(const struct sub_site *s, const row8 *v, const u8 *lanes, u32 n, row8 *pairs) {
   u32 bytes = s->nbytes % ((u64)1 << s->shift) ? NONE : s->nbytes >> s->shift;
-  row8 last = {0}, before = {0}, sums[PAIRS] = {0};
+  row8 last = {0}, before = {0}, step = n > 1 ? v[1] - v[0] : last, sums[PAIRS] = {0};
   for (u32 i = 1; i < n; i++) {
-    row8 both = {0}, step = v[i] - v[i - 1];
-    if (lanes[i] == lanes[i - 1] + 1) {
-      both = (row8)(v[i] != NONE) & (row8)(v[i - 1] != NONE);
+    row8 follows = i + 1 < n ? v[i + 1] - v[i] : ~step, near = (row8){0} - (lanes[i] == lanes[i - 1] + 1);
+    row8 both = near & (row8)(v[i] != NONE) & (row8)(v[i - 1] != NONE);
+    row8 differ = __builtin_elementwise_min(step ^ last, step ^ follows);
+    differ = __builtin_elementwise_min(differ, __builtin_elementwise_min(step, step - bytes));
+    if (!bits_of((row8)(differ == 0) & both)) sums[IRREGULAR] -= both; /* mostly none is another, if one is */
+    else {
       row8 even = before & (row8)(step == last);
-      if (i + 1 < n && lanes[i + 1] == lanes[i] + 1) even |= ~before & (row8)(v[i + 1] - v[i] == step) & (row8)(v[i + 1] != NONE);
+      if (i + 1 < n && lanes[i + 1] == lanes[i] + 1) even |= ~before & (row8)(follows == step) & (row8)(v[i + 1] != NONE);
       row8 same = both & (row8)(step == 0), next = both & (row8)(step == bytes) & ~same, other = both & ~same & ~next;
       row8 strided = other & even;
       sums[UNIFORM] -= same, sums[CONTIGUOUS] -= next, sums[STRIDED] -= strided, sums[IRREGULAR] -= other & ~even;
       sums[STRIDES] += strided & __builtin_elementwise_min(step, -step);
     }
-    before = both, last = step;
+    before = both, last = step, step = follows;
   }
   for (u32 i = 0; i < PAIRS; i++) pairs[i] += sums[i];
 }
@@ -122,10 +128,10 @@ static void count_sorted(const struct sub_site *s, const row8 *v, u32 n, row8 *c
   if (s->flags & SITE_ATOMIC) costs[CONFLICTS] += most_alike(v, n);
 }
 
-/* What eight rows cost, each in a column of keys. Both halves have room for `room` keys, a power of two from 8 to 32;
+/* What eight rows cost, each in a column of keys. Both halves have room for `room` keys, a power of two from 4 to 32;
  * `n` of each may be other than NONE. The keys are sorted on the way. */
 void cc_count_rows(const struct sub_site *s, row8 *v, u32 room, const u8 *lanes, const u32 *n, row8 *costs, row8 *pairs) {
-  u32 size = __builtin_ctz(room) - 3;
+  u32 size = __builtin_ctz(room) - 2;
   row8 own[OF_WIDTH] = {0};
   for (u32 half = 0; half < 2; half++) {
     row8 *keys = v + room * half;

@@ -196,7 +196,7 @@ static void add_eights(struct context *c, struct sub_site *s, struct reader *r, 
   for (u32 i = 0; i < n; i++)
     if (r[i].left) lanes[HALF * (i / HALF) + there[i / HALF]++] = i;
   for (u64 round = 1; there[0] || there[1]; round++) {
-    u32 largest = there[0] > there[1] ? there[0] : there[1], room = largest <= 8 ? 8 : largest <= 16 ? 16 : 32;
+    u32 largest = there[0] > there[1] ? there[0] : there[1], room = largest <= 4 ? 4 : largest <= 8 ? 8 : largest <= 16 ? 16 : 32;
     for (u32 half = 0; half < 2; half++) {
       u32 k = 0;
       for (; k < there[half]; k++) v[room * half + k] = take_eight(&m, &r[lanes[HALF * half + k]], runs);

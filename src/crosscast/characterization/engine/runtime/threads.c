@@ -226,6 +226,8 @@ static void place_counters(struct context *c, struct job *j) {
   c->local = map(0, j->local_bytes + PAGE, PAGES, -1);
   c->shift_local = map_counters((u64)c->local, (u64)c->local + j->local_bytes);
   c->shift_small = map_counters((j->data_low - PAD) >> SMALL_LOG, (j->data_high + PAD) >> SMALL_LOG);
+  for (u64 i = 0; i < j->n_regions && j->threads > 1; i++)
+    if (regions_of(j)[i].commutes > 1 && !c->shift_sums) c->shift_sums = map_counters(j->data_low - PAD, j->data_high + PAD);
   const struct buffer *b = (const struct buffer *)j->buffers, *end = b + j->n_buffers;
   for (; b < end; b++) {
     use_huge_pages(b->address + c->shift_buffer, b->bytes);

@@ -60,30 +60,32 @@ static inline void walk_all_on(struct walks *w, row8 address, row8 there) {
   w->bytes += __builtin_elementwise_min((distance ^ falls) - falls, (row8){0} + CPU_LINE);
 }
 
-/* Work-items side by side: where each is, how many words it has left, and whether it is another one than before. */
+/* Work-items side by side: where each is, and how many words it has left. */
 struct lanes {
   const struct reader *readers[AT_ONCE];
   u64 places[AT_ONCE];
-  u32 left[AT_ONCE], fresh[AT_ONCE];
+  u32 left[AT_ONCE];
 };
 
-/* Work-items whose walks are complete are followed by others; 0 if there are none. */
-static int refill(struct lanes *l, const struct reader **next, const struct reader *end) {
-  u32 any = 0;
-  for (u32 i = 0; i < AT_ONCE; i++) {
-    l->fresh[i] = 0;
-    for (; !l->left[i] && *next < end; ++*next)
-      l->readers[i] = *next, l->places[i] = (*next)->at, l->left[i] = (*next)->end - (*next)->at, l->fresh[i] = -1;
-    any |= l->left[i];
+/* Work-items whose walks are complete are followed by others, as long as there are any; returns where. */
+static inline row8 refill(struct lanes *l, row8 *left, const struct reader **next, const struct reader *end) {
+  const row8 places = {0, 1, 2, 3, 4, 5, 6, 7};
+  row8 fresh = {0};
+  for (u32 done = bits_of((row8)(*left == 0)); done; done &= done - 1) {
+    while (*next < end && (*next)->at == (*next)->end) ++*next;
+    if (*next == end) break;
+    u32 i = __builtin_ctz(done);
+    row8 here = (row8)(places == i);
+    l->readers[i] = *next, l->places[i] = (*next)->at;
+    *left |= here & (u32)((*next)->end - (*next)->at), fresh |= here, ++*next;
   }
-  return any != 0;
+  return fresh;
 }
 
-/* The next eight words of a work-item, counted from `origin` on, and what they have above 31 bits; behind its last one
- * stands anything. */
-static inline void load(const struct lanes *l, u32 i, u64 origin, row8 *low, row8 *high) {
+/* The next eight words of a work-item, counted from `origin` on, and their bits; behind its last one stands anything. */
+static inline void load(const struct lanes *l, u32 i, u64 origin, row8 *low, wide8 *bits) {
   const struct reader *r = l->readers[i];
-  const row8 places = {0, 1, 2, 3, 4, 5, 6, 7};
+  const wide8 places = {0, 1, 2, 3, 4, 5, 6, 7};
   u64 at = l->places[i] & r->last, around[AT_ONCE];
   wide8 words;
   row8 halves[2];
@@ -92,8 +94,7 @@ static inline void load(const struct lanes *l, u32 i, u64 origin, row8 *low, row
   words -= origin;
   memcpy(halves, &words, sizeof halves);
   *low = __builtin_shufflevector(halves[0], halves[1], 0, 2, 4, 6, 8, 10, 12, 14);
-  row8 above = __builtin_shufflevector(halves[0], halves[1], 1, 3, 5, 7, 9, 11, 13, 15) | *low >> 31;
-  *high |= above & (row8)(places < l->left[i]);
+  *bits |= words & (wide8)(places < l->left[i]);
 }
 
 enum { MOST_WORDS = 1 << 21 /* of which the sums have room in 32 bits */, NEAR = 1 << 30 };
@@ -102,21 +103,23 @@ enum { MOST_WORDS = 1 << 21 /* of which the sums have room in 32 bits */, NEAR =
 static int add_together(struct sub_site *s, const struct reader *r, u32 n) {
   struct walks w = {0};
   struct lanes l = {0};
-  row8 high = {0};
+  row8 left = {0};
+  wide8 bits = {0};
   u64 origin = word_at(r, r->at) - NEAR;
   if (r[n - 1].end - r->at > MOST_WORDS) return 0;
   for (u32 i = 0; i < AT_ONCE; i++) l.readers[i] = r;
-  for (const struct reader *next = r, *end = r + n; refill(&l, &next, end);) {
-    row8 v[AT_ONCE], fresh, left;
-    memcpy(&fresh, l.fresh, sizeof fresh), memcpy(&left, l.left, sizeof left);
-    for (u32 i = 0; i < AT_ONCE; i++) load(&l, i, origin, &v[i], &high);
+  for (const struct reader *next = r, *end = r + n;;) {
+    row8 v[AT_ONCE], fresh = refill(&l, &left, &next, end);
+    if (!bits_of(left)) break;
+    memcpy(l.left, &left, sizeof left);
+    for (u32 i = 0; i < AT_ONCE; i++) load(&l, i, origin, &v[i], &bits), l.places[i] += AT_ONCE;
     cc_mirror(v);
     end_walks(&w, fresh);
     w.last = (v[0] & fresh) | (w.last & ~fresh);
     _Pragma("unroll") for (u32 k = 0; k < AT_ONCE; k++) walk_all_on(&w, v[k], (row8)(left > k));
-    for (u32 i = 0; i < AT_ONCE; i++) l.places[i] += AT_ONCE, l.left[i] -= least(l.left[i], AT_ONCE);
+    left -= __builtin_elementwise_min(left, (row8){0} + AT_ONCE);
   }
-  if (bits_of(high)) return 0;
+  if (bits_of(__builtin_convertvector(bits >> 31, row8))) return 0;
   end_walks(&w, (row8){0} - 1);
   s->moved += sum_of(w.moved), s->walks += sum_of(w.walks), s->aligned += sum_of(w.aligned);
   return 1;
