@@ -349,6 +349,13 @@ SECONDS = {
     "a condition costs each work-item what it was measured to cost": Case(
         "issue", GUARDED, {**NONE, "conditional": 1, "row_items": 64}, [2**22 * 5e-10 / 8, 0], NONE
     ),
+    "a CPU divides as fast with few lanes as with many": Case(
+        "arithmetic",
+        cpu(CORES),
+        {"operations_real": 1e6, "library": 0.0, "special": 1e9},
+        [1.5e9 / 16e9],
+        PLAIN | {"operations_real": 0.0},
+    ),
     "and more where rows are short": Case(
         "issue", GUARDED, {**NONE, "conditional": 1, "row_items": 16}, [2.8 * 2**22 * 5e-10 / 8, 0], NONE
     ),

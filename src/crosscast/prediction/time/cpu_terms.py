@@ -28,6 +28,7 @@ _CHAIN_CLOCKS, _INTEGER_STEP = 4.0, 0.25  # Latency of a multiply-add; of intege
 # Latencies of loads: of the first cache; of the second, the last and memory beyond the one before
 _LOAD_CLOCKS, _OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS = 5.0, 9.0, 30.0
 _TEXEL_CLOCKS = 40.0  # Of a thread for a texel of an image, which has no unit for it (PoCL 3.0)
+_DIVIDED_CLOCKS = 1.5  # Of an element of a vector: 0.6 to 3.5 on CPUs of 2011 to 2020 (Fog, as above)
 _SCALAR_ISSUE = 2.0
 _VECTOR_ITEMS = 8  # Work-items of a group from which on compilers vectorize
 # If loops keep step: instructions of the mean work-item over those of the longest, or the share of a
@@ -56,7 +57,7 @@ def cpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
     return {
         "launch": sheets.launch_s,
         "start": sheets.start_s,
-        "arithmetic": _real(work, sheets) / slots,
+        "arithmetic": np.maximum(_real(work, sheets) / slots, _divided(work) / (busy_rate * sole_thread)),
         "issue": issued / (slots * _other_issue(lanes)) + _one_by_one(work, sheets) / busy_rate,
         # Prefetchers fill the second cache while the first is filled from it.
         "l2": np.maximum(of_thread[0] / sheets.own_cache_rate, of_thread[1] / sheets.last_cache_rate)
@@ -83,6 +84,13 @@ def _real(work: Work, sheets: Sheets) -> Reals:
     real = real + real_fp64 / sheets.fp64 + work.operations_fp16 / sheets.fp16
     summed: Reals = real + work.conversions_fp64 * sheets.conversion
     return summed
+
+
+def _divided(work: Work) -> Reals:
+    """Clocks of threads for quotients and roots of single precision, however many lanes compute the rest."""
+    functions = work.library / EXP_COST
+    clocks: Reals = _DIVIDED_CLOCKS * np.maximum(work.special - functions, 0.0)
+    return clocks
 
 
 def _straight_clocks(work: Work, on: Occupancy) -> Reals:
