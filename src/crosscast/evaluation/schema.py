@@ -336,6 +336,8 @@ def evaluation_schema(question: str) -> dict[str, Any]:
     ------
     InputError
         If there is no such question.
+    MissingExtraError
+        If what evaluations need is not installed.
 
     Examples
     --------
