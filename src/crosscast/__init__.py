@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from crosscast.decide.colocation import choose_colocation as colocate
     from crosscast.decide.selector import Selector
     from crosscast.devices.catalogue import device_named
+    from crosscast.evaluation.schema import evaluation_schema
     from crosscast.forecasting import explain, predict
     from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
     from crosscast.measure.calibration import calibrate
@@ -83,6 +84,7 @@ __all__ = [
     "device_named",
     "errors",
     "evaluate",
+    "evaluation_schema",
     "expect_close",
     "explain",
     "join",
@@ -122,6 +124,7 @@ _NAMES = {
     "crosscast.decide.colocation": "colocate=choose_colocation",
     "crosscast.decide.selector": "Selector",
     "crosscast.devices.catalogue": "device_named",
+    "crosscast.evaluation.schema": "evaluation_schema",
     "crosscast.forecasting": "explain predict",
     "crosscast.kernel": "Image Kernel Launch Local Parameter Program Sampler",
     "crosscast.measure.calibration": "calibrate",

@@ -32,6 +32,7 @@ from support.examples import one_in
 from support.golden import assert_kept
 from support.mixes import NAMES, made_co_runs
 from support.models import MeanModel, random_grid
+from support.schemas import assert_valid
 from support.surfaces import made_surfaces
 from support.vectors import made_vectors
 
@@ -175,7 +176,9 @@ def counted(states: list[State]) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_an_evaluation_says_is_as_it_was(name: str) -> None:
-    assert_kept(json.loads(evaluated(CASES[name])), Path(__file__).with_name("golden") / f"{name}.json")
+    answer = json.loads(evaluated(CASES[name]))
+    assert_kept(answer, Path(__file__).with_name("golden") / f"{name}.json")
+    assert_valid(answer)
 
 
 @pytest.mark.parametrize("name", one_in(4, ["corun", "time", "configuration", "relative"]))

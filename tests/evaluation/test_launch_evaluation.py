@@ -20,6 +20,7 @@ from crosscast.evaluation.time.launch_times import Outside, scores, train_launch
 from crosscast.prediction.time.datasets import read_training
 from support.commands import Command, Output
 from support.refusals import refusal
+from support.schemas import assert_valid
 from support.streams import launch_tables, stream
 from support.tables import dataset, device, record
 
@@ -54,6 +55,7 @@ def test_a_source_held_out_is_scored_by_source(folder: Path, capsys: Output) -> 
     # Each kernel was timed by both, at different sizes.
     assert answer["shared_kernels"]["stream2/stream2"] == ["lab", "other"]
     assert "lab" in run.text(capsys, folder, "--folds", "leave-source-out")
+    assert_valid(answer)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from crosscast.tuning.tune import Journal, here, measured_search, variant_file
 from support.commands import Command, Output
 from support.examples import one_in
 from support.refusals import refusal, refusals
+from support.schemas import assert_valid
 
 ROOT = Path(__file__).parents[2]
 KERNEL, SPACE = (ROOT / "examples" / "tuning" / name for name in ("matmul.cl", "matmul-space.toml"))
@@ -199,7 +200,9 @@ def test_searches_end_at_the_optimum_of_a_space(cache: None, folder: Path, tmp_p
         if each.method == "crosscast":
             assert list(each.fraction[1:]) == sorted(each.fraction[1:])
             assert each.fraction[BUDGETS.index(20)] == 1
-    assert evaluation.to_dict()["budgets"] == list(BUDGETS)
+    answer = evaluation.to_dict()
+    assert answer["budgets"] == list(BUDGETS)
+    assert_valid(answer)
     # Spaces of other kernels and no variants are refused.
     (tmp_path / "other.toml").write_text('kernel = "other"\n[parameters]\nA = [1]\n')
     other = read_space(tmp_path / "other.toml")

@@ -16,6 +16,9 @@ from crosscast.errors import InputError, expect_known
 if TYPE_CHECKING:
     from crosscast.evaluation.loop import SeededRun
 
+JSON_VERSION = 1
+"""Version of the form of evaluations in JSON, the same for all questions; `schema` has the forms."""
+
 Note = Callable[[str], None]
 """Called with a sentence about the data, such as the devices that are left out."""
 

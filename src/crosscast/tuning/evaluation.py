@@ -25,6 +25,7 @@ from crosscast.arrays import Flags, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.device import Device
 from crosscast.errors import InputError, importing
+from crosscast.evaluation import JSON_VERSION
 from crosscast.prediction.time import ProfileBatch
 from crosscast.prediction.time.datasets import TrainingTimes
 from crosscast.prediction.time.forecast import TimeForecast
@@ -169,6 +170,7 @@ class TuningEvaluation(Tabular):
     def to_dict(self) -> dict[str, object]:
         """Return the scores for JSON."""
         return {
+            "version": JSON_VERSION,
             "question": "tune",
             "held_out": self.held_out,
             "profiled": dict(self.profiled),

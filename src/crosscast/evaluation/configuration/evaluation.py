@@ -25,6 +25,7 @@ from crosscast.decide import (
 from crosscast.decide.policies import methods_of
 from crosscast.decide.samples import Sampler, two_samples
 from crosscast.errors import InputError, expect_known
+from crosscast.evaluation import JSON_VERSION
 from crosscast.evaluation.configuration.scores import (
     METRICS,
     REPEATS,
@@ -366,6 +367,7 @@ class ConfigurationEvaluation(Tabular):
     def to_dict(self) -> dict[str, object]:
         """All but the cases, as ``--json`` prints it; unknown values are null."""
         return {
+            "version": JSON_VERSION,
             "dataset": self.label,
             "question": "configuration",
             "folds": ALONE,

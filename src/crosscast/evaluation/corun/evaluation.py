@@ -11,6 +11,7 @@ import numpy as np
 from crosscast.arrays import Arrays, Flags, Integers, Reals
 from crosscast.data.corun import CoRuns, MeasuredMix
 from crosscast.errors import InputError, expect_known
+from crosscast.evaluation import JSON_VERSION
 from crosscast.evaluation.corun import CoRunFolds
 from crosscast.evaluation.keep import digest, fingerprint
 from crosscast.evaluation.loop import Fold, FoldTask, RunArguments, check_names, check_seed, run_tasks
@@ -381,6 +382,7 @@ class CoRunEvaluation(Tabular):
         """The evaluation, as ``--json`` prints it."""
         mixes = self.co_runs.mixes
         return {
+            "version": JSON_VERSION,
             "dataset": self.co_runs.label,
             "question": "corun",
             "folds": self.split,

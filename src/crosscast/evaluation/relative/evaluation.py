@@ -26,6 +26,7 @@ import numpy as np
 
 from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.errors import InputError, expect_known
+from crosscast.evaluation import JSON_VERSION
 from crosscast.evaluation.keep import digest, fingerprint
 from crosscast.evaluation.loop import (
     Fold,
@@ -292,6 +293,7 @@ class RelativeEvaluation(Tabular):
     def to_dict(self) -> dict[str, object]:
         """All but predictions, as ``--json`` prints it; unknown values are null."""
         return {
+            "version": JSON_VERSION,
             "dataset": self.label,
             "question": "relative",
             "folds": self.split.name,

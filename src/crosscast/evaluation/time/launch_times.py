@@ -11,6 +11,7 @@ import numpy as np
 from crosscast.arrays import Arrays, Flags, Reals
 from crosscast.data.times import LaunchTables
 from crosscast.errors import InputError
+from crosscast.evaluation import JSON_VERSION
 from crosscast.evaluation.loop import Fold, RunArguments, folds_by_group, run_tasks
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.time.card import Range, TimeCard
@@ -191,6 +192,7 @@ class LaunchEvaluation(Tabular):
     def to_dict(self) -> dict[str, object]:
         """All scores, for JSON."""
         return {
+            "version": JSON_VERSION,
             "dataset": self.label,
             "question": "time",
             "model": MODEL,

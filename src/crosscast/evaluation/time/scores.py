@@ -10,6 +10,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
+from crosscast.evaluation import JSON_VERSION
 from crosscast.evaluation.resampling import (
     DRAWS,
     SHARE,
@@ -412,6 +413,7 @@ class TimeEvaluation(Tabular):
         present = {result.model for result in self.results}
         device, always = self.always or (None, None)
         return {
+            "version": JSON_VERSION,
             "dataset": self.label,
             "question": "time",
             "folds": self.folds,
