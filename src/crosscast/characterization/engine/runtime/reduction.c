@@ -435,7 +435,9 @@ static void reduce_region(struct reducing *x, struct pages *p) {
   found[0] = x->v->reads - found[0], found[1] = x->v->writes - found[1];
   for (u64 write = 0; write < 2; write++) {
     u64 width = width_of(x, write), *bytes = write ? &r->write_bytes : &r->read_bytes;
-    *bytes = r->overlaps >> write & 1 ? x->union_[write].bytes + x->union_[write].any * width : found[write] * width;
+    u64 last = covered(x, write, r->size - x->union_[write].last); /* of an access that may run over the end */
+    *bytes = r->overlaps >> write & 1 ? x->union_[write].bytes + x->union_[write].any * last : found[write] * width;
+    *bytes = *bytes < r->size ? *bytes : r->size;
   }
 }
 
@@ -481,6 +483,10 @@ void cc_refuse_outside(struct context *c, struct job *j, struct pages *p) {
   for (u64 i = 0; i < j->n_regions; i++) {
     x.r = regions_of(j) + i;
     if (x.r->kind != IMAGE && x.r->counted) refuse_outside(&x, p);
+    /* A write may start inside, and run over the end. */
+    u64 end = x.r->start + x.r->size;
+    for (u64 at = end; x.r->kind == BUFFER && at % PAGE; at++)
+      if (*(u8 *)at) cc_read_beside(c, at, 1);
   }
 }
 
