@@ -219,7 +219,7 @@ def test_a_part_of_an_array_is_written_and_what_follows_it_stays() -> None:
 
 
 def test_distinct_bytes_are_at_most_those_of_the_buffer() -> None:
-    source = """typedef struct __attribute__((packed)) { char tag; short key; int value; } item;
+    source = """typedef struct __attribute__((packed)) { int value; char tag; short key; } item;
     kernel void k(global item *a) {
       int i = get_global_id(0);
       a[i].value = a[i].tag + a[i].key;
