@@ -218,19 +218,6 @@ def test_a_part_of_an_array_is_written_and_what_follows_it_stays() -> None:
     assert whole.tolist() == [1] * 14 + [7] * 2
 
 
-def test_distinct_bytes_are_at_most_those_of_the_buffer() -> None:
-    source = """typedef struct __attribute__((packed)) { int value; char tag; short key; } item;
-    kernel void k(global item *a) {
-      int i = get_global_id(0);
-      a[i].value = a[i].tag + a[i].key;
-      a[i].tag = 1;
-      a[i].key = 2;
-    }"""
-    args = (np.zeros(257 * 7, np.uint8),)
-    profile = crosscast.characterize(Launch(Kernel.from_source(source, "k"), (257,), (1,), args))
-    assert max(profile.launch["distinct_bytes"]["global"].values()) <= 257 * 7
-
-
 def test_some_work_groups_say_it_too() -> None:
     source = (
         "kernel void k(global const int *a, global int *o) { int i = get_global_id(0); o[i] = a[i + 5]; }"

@@ -435,9 +435,7 @@ static void reduce_region(struct reducing *x, struct pages *p) {
   found[0] = x->v->reads - found[0], found[1] = x->v->writes - found[1];
   for (u64 write = 0; write < 2; write++) {
     u64 width = width_of(x, write), *bytes = write ? &r->write_bytes : &r->read_bytes;
-    u64 last = covered(x, write, r->size - x->union_[write].last); /* of an access that may run over the end */
-    *bytes = r->overlaps >> write & 1 ? x->union_[write].bytes + x->union_[write].any * last : found[write] * width;
-    *bytes = *bytes < r->size ? *bytes : r->size;
+    *bytes = r->overlaps >> write & 1 ? x->union_[write].bytes + x->union_[write].any * width : found[write] * width;
   }
 }
 
