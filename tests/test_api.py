@@ -103,6 +103,29 @@ def test_a_folder_in_place_of_a_dataset_is_refused(ask: Callable[..., object]) -
     assert refusal(ask, "mine/", "relative") == expected
 
 
+@pytest.mark.parametrize(
+    ("ask", "given", "sentence"),
+    [
+        (crosscast.load_model, {"model": 3}, "model: expected a model's name or folder, found int"),
+        (
+            crosscast.predict,
+            {"kernels": "bundled", "probes": 3},
+            "probes: expected seconds by device, such as {'gtx1080': 0.01}, found int",
+        ),
+        (
+            crosscast.evaluate,
+            {"dataset": made_dataset(), "cache": 3},
+            "cache: expected a folder, found int",
+        ),
+        (crosscast.train, {"dataset": made_dataset(), "cache": 3}, "cache: expected a folder, found int"),
+    ],
+)
+def test_a_number_in_place_of_a_name_a_folder_or_times_is_refused(
+    ask: Callable[..., object], given: dict[str, Any], sentence: str
+) -> None:
+    assert refusal(ask, **given) == sentence
+
+
 def test_joblib_says_how_many_processes_unless_the_caller_does() -> None:
     with joblib.parallel_config(n_jobs=3):
         assert worker_processes(None) is None

@@ -213,7 +213,7 @@ def train(
         options_of(selected.training_options, options, question),
         seed=seed,
         jobs=jobs,
-        cache=None if cache is None else Path(cache),
+        cache=_folder(cache),
         progress=progress,
     )
 
@@ -398,7 +398,7 @@ def evaluate(
         chosen,
         seed=seed,
         jobs=jobs,
-        cache=None if cache is None else Path(cache),
+        cache=_folder(cache),
         progress=progress,
     )
 
@@ -406,6 +406,14 @@ def evaluate(
 def _question(name: str) -> AnyQuestion:
     expect_known([name], QUESTIONS, where="question")
     return QUESTIONS[name]
+
+
+def _folder(cache: str | Path | None) -> Path | None:
+    if cache is None:
+        return None
+    if not isinstance(cache, str | Path):
+        raise InputError.of(field="cache", expected="a folder", found=type(cache).__name__)
+    return Path(cache)
 
 
 def _check_data(dataset: Dataset | LaunchTables, question: str) -> None:

@@ -92,6 +92,9 @@ def predict(
     >>> forecast.devices, len(forecast.recommended)
     (('gtx1080', 'knl'), 132)
     """
+    if probes is not None and not isinstance(probes, Mapping | np.ndarray):
+        expected = "seconds by device, such as {'gtx1080': 0.01}"
+        raise InputError.of(field="probes", expected=expected, found=type(probes).__name__)
     models, ahead = itertools.tee(models_for(model, "time", devices))
 
     def chosen_of(trained: TrainedTimes[Any]) -> list[str | Device] | None:

@@ -13,6 +13,7 @@ import pytest
 import crosscast
 from crosscast import Kernel
 from crosscast.characterization import run
+from crosscast.characterization.engine.arguments import shared_empty
 from crosscast.characterization.instrumentation import strided_code
 from crosscast.characterization.run import Options, characterize_launch
 from crosscast.errors import KernelFault
@@ -180,6 +181,41 @@ def test_a_pointer_to_any_memory_is_told_too() -> None:
 def test_writes_and_what_is_far_are_refused(body: str, index: int) -> None:
     with pytest.raises(KernelFault, match=r"k: .*accessed memory that is not its own: .*--check-bounds"):
         crosscast.characterize(reading(body, index))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("kernel void k(global float *a) { int i = get_global_id(0); vstore4((float4)(1 + i), i, a); }", 14),
+        ("kernel void k(global float *a) { *(global double *)(a + 4 * get_global_id(0)) = 0.1; }", 13),
+    ],
+)
+def test_a_write_over_the_end_of_a_buffer_is_refused(source: str, count: int, threads: int) -> None:
+    asked = Launch(Kernel.from_source(source, "k"), (4,), (2,), (np.zeros(count, np.float32),))
+    for _ in range(2):
+        with pytest.raises(KernelFault, match=r"k: .*accessed memory that is not its own: .*--check-bounds"):
+            crosscast.characterize(asked, threads=threads)
+    enough = Launch(asked.kernel, (4,), (2,), (np.zeros(16, np.float32),))
+    crosscast.characterize(enough, threads=threads)
+
+
+def test_a_buffer_that_was_overrun_can_be_used_again() -> None:
+    array = shared_empty(14, np.float32)
+    source = "kernel void k(global float *a, float v) { vstore4((float4)(v), get_global_id(0), a); }"
+    kernel = Kernel.from_source(source, "k")
+    with pytest.raises(KernelFault):
+        crosscast.characterize(Launch(kernel, (4,), (2,), (array, np.float32(1))))
+    crosscast.characterize(Launch(kernel, (3,), (3,), (array, np.float32(2))))
+    assert array.tolist() == [2] * 12 + [1] * 2
+
+
+def test_a_part_of_an_array_is_written_and_what_follows_it_stays() -> None:
+    whole = shared_empty(16, np.float32)
+    whole[:] = 7
+    source = "kernel void k(global float *a) { a[get_global_id(0)] = 1; }"
+    crosscast.characterize(Launch(Kernel.from_source(source, "k"), (14,), (2,), (whole[:14],)))
+    assert whole.tolist() == [1] * 14 + [7] * 2
 
 
 def test_some_work_groups_say_it_too() -> None:

@@ -35,6 +35,8 @@ PLAIN = "kernel void k(global float *a) { a[get_global_linear_id()] += 1; }"
         ((48,), (48,), 1, 2, 1),
         ((100,), (64,), 2, 2 + 2, 1 + 1),
         ((20, 10), (16, 8), 4, 4 + 1 + 1 + 1, 2 + 1 + 1 + 1),
+        ((4,), (8,), 1, 1, 1),
+        ((40, 2), (32, 4), 2, 2 + 1, 1 + 1),
     ],
 )
 def test_sub_groups_are_of_whole_work_groups(
@@ -42,7 +44,7 @@ def test_sub_groups_are_of_whole_work_groups(
 ) -> None:
     found = geometry(PLAIN, global_size, local_size, np.zeros(1024, np.float32), standard="2.0")
     assert found["groups"] == groups
-    assert found["group_items"] == np.prod(local_size)
+    assert found["group_items"] == np.prod(np.minimum(global_size, local_size))
     assert (found["sub_groups_32"], found["sub_groups_64"]) == (of_32, of_64)
 
 

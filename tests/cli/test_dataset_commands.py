@@ -63,6 +63,16 @@ def test_each_importer_says_its_licence_its_origin_and_the_files_that_it_wants(c
     assert needed == [True, True, False]
 
 
+def test_configurations_that_failed_are_told(tmp_path: Path, capsys: Output) -> None:
+    path, out = tmp_path / "tuned.json", tmp_path / "out"
+    cache = {"64": {"x": 64, "time": 2.0}, "128": {"x": 128, "time": "CompilationFailedConfig"}}
+    content = {"device_name": "RTX 3090", "kernel_name": "saxpy", "cache": cache}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert IMPORT("tuning", path, "--out", out) == 0
+    told = "crosscast: left out: 1 of 2 configurations failed."
+    assert capsys.readouterr().err.splitlines() == [told, f"wrote {out} (0 profiles, 1 records)"]
+
+
 def test_ones_own_runs_become_a_dataset_and_what_was_taken_is_told(tmp_path: Path, capsys: Output) -> None:
     path, out = tmp_path / "my.csv", tmp_path / "out"
     head = "application,block,threads,time_s,power_w"

@@ -213,6 +213,11 @@ def test_what_files_left_out_and_their_notes_are_told() -> None:
     assert "folder" not in str(notes_of(dataset.energy))
 
 
+def test_runs_without_powers_have_no_note_of_powers() -> None:
+    without, _ = dataset_of_tables("f", {"f": RunTable((run(None),), expects_power=False)})
+    assert "powers" not in str(notes_of(without.energy))
+
+
 @pytest.mark.parametrize(
     ("runs", "found"),
     [

@@ -325,7 +325,7 @@ def launch_geometry(launch: Launch, built: Built, box: Box | None = None) -> dic
     arguments = sum(argument.nbytes for argument in launch.args if isinstance(argument, Local))
     return {
         "groups": sum(groups.values()),
-        "group_items": math.prod(launch.local_size),
+        "group_items": math.prod(map(min, launch.global_size, launch.local_size)),
         **{
             f"sub_groups_{size}": sum(n * -(-items // size) for items, n in groups.items())
             for size in SUB_GROUPS

@@ -31,6 +31,7 @@ from crosscast.data.sources import Importer
 from crosscast.data.sources.counted import Circumstances
 from crosscast.data.sources.counter_profiles import import_counted
 from crosscast.data.sources.source import store
+from crosscast.data.table import notes_of
 from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.executor import workers
 from crosscast.measure.regions import import_runs
@@ -135,7 +136,10 @@ def published(options: Any) -> None:
     importer: Importer = options.importer
     given = {each.name: getattr(options, each.name) for each in importer.options}
     if not importer.characterizes:
-        _store(importer(options.path, **given), options.out)
+        dataset = importer(options.path, **given)
+        if importer.tells is not None:
+            say(f"{importer.tells}: {notes_of(dataset.records)[importer.tells]}")
+        _store(dataset, options.out)
         return
     out = options.out.absolute()
     finished = out.with_name(f".{out.name}.profiles.jsonl")

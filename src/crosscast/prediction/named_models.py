@@ -262,6 +262,9 @@ def load_model(model: str | Path, question: str | None = None) -> Any:
     >>> len(crosscast.load_model("opencl-15-devices").devices)
     15
     """
+    if not isinstance(model, str | Path):
+        expected = "a model's name or folder"
+        raise InputError.of(field="model", expected=expected, found=type(model).__name__)
     if question in (None, "time") and _is_plugged(str(model)):
         return importlib.import_module("crosscast.prediction.time.artefact").plugged_model(str(model))
     stored = store.read(folder_of(model, question), tuple(HOMES) if question is None else question)

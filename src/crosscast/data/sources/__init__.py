@@ -36,6 +36,7 @@ class Importer:
     licence: str  # Of the data
     origin: str  # The public repository, and its files from which the path's files are made
     options: tuple[SourceOption, ...] = ()
+    tells: str | None = None  # Note of the records that the command prints
     # Whether it has sources of kernels, which the option `profiles` characterizes
     characterizes: bool = False
 

@@ -195,6 +195,8 @@ def dataset_of_tables(label: str, files: Mapping[str, RunTable]) -> tuple[Datase
     roles = " ".join(f"{line}." for table in files.values() for line in table.notes)
     notes = {name: {"origin": origin} for name in ("devices", "records", "energy", "sessions")}
     for name, text in _NOTES.items():
+        if name == "energy" and not powered:
+            continue
         notes[name]["what they are"] = f"{text}{roles}".strip()
     sheets = catalogue()
     devices = [

@@ -481,6 +481,10 @@ void cc_refuse_outside(struct context *c, struct job *j, struct pages *p) {
   for (u64 i = 0; i < j->n_regions; i++) {
     x.r = regions_of(j) + i;
     if (x.r->kind != IMAGE && x.r->counted) refuse_outside(&x, p);
+    /* A write may start inside, and run over the end. */
+    u64 end = x.r->start + x.r->size;
+    for (u64 at = end; x.r->kind == BUFFER && at % PAGE; at++)
+      if (*(u8 *)at) cc_read_beside(c, at, 1);
   }
 }
 

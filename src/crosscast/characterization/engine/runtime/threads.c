@@ -207,7 +207,9 @@ static struct job *place_job(const int *files, void *library) {
   for (u64 i = 0; i < j->n_buffers; i++) {
     if (!j->keeps_buffers && is_gathered(j, &b[i])) copy_to_huge_pages(&b[i], files[b[i].file]);
     else map(b[i].address, b[i].bytes, shared | FIXED, files[b[i].file]);
-    pad(b[i].address - PAD), pad((b[i].address + b[i].bytes + PAGE - 1) & -PAGE);
+    u64 end = b[i].address + b[i].bytes;
+    memset((void *)end, 0, -end & (PAGE - 1)); /* what an earlier run wrote over the end */
+    pad(b[i].address - PAD), pad((end + PAGE - 1) & -PAGE);
   }
   u64 *own[] = {&j->status_file, &j->result_file, &j->print_file};
   for (u64 i = 0; i < 3; i++) *own[i] = files[*own[i]];
