@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -33,7 +34,7 @@ def covering(counts: Iterable[int]) -> int:
 
 def covering_histogram(histogram: Mapping[int, int]) -> int:
     """Return `covering` of a histogram: the number of items with each count."""
-    goal, reached, number = -(-9 * sum(c * n for c, n in histogram.items()) // 10), 0, 0
+    goal, reached, number = -(-9 * _weighted(histogram) // 10), 0, 0
     for count in sorted(histogram, reverse=True):
         if reached >= goal:
             break
@@ -84,9 +85,22 @@ def parallelism_metrics(counts: Counts, work_groups: int) -> dict[str, MetricVal
 
 def entropy_bits(histogram: Mapping[int, int]) -> float:
     """Return the Shannon entropy, in bits, of a distribution given by the number of items with each count."""
-    total = sum(count * n for count, n in histogram.items())
-    terms = (n * count / total * math.log2(total / count) for count, n in sorted(histogram.items()))
-    return math.fsum(terms) if total else 0.0
+    total = _weighted(histogram)
+    terms = [n * count / total * math.log2(total / count) for count, n in histogram.items()] if total else []
+    return math.fsum(terms)
+
+
+def _entropies(histograms: Sequence[Mapping[int, int]]) -> list[float]:
+    """Return the entropy of each; those of bytes of the same granule are alike."""
+    entropies = [entropy_bits(histograms[0])]
+    for before, histogram in itertools.pairwise(histograms):
+        alike = histogram.items() == before.items()
+        entropies.append(entropies[-1] if alike else entropy_bits(histogram))
+    return entropies
+
+
+def _weighted(histogram: Mapping[int, int]) -> int:
+    return sum(map(operator.mul, histogram.keys(), histogram.values()))
 
 
 def _ratio(numerator: int, denominator: int) -> float | None:
@@ -96,7 +110,8 @@ def _ratio(numerator: int, denominator: int) -> float | None:
 def memory_metrics(counts: Counts) -> dict[str, MetricValue]:
     """Compute footprints, reuse, and entropies of addresses."""
     reads, writes = sum(counts.reads.values()), sum(counts.writes.values())
-    exact, *skipped = counts.addresses
+    exact = counts.addresses[0]
+    entropy, *skipped = _entropies(counts.addresses)
     return {
         "total_memory_footprint": sum(exact.values()),
         "footprint_90": covering_histogram(exact),
@@ -107,11 +122,8 @@ def memory_metrics(counts: Counts) -> dict[str, MetricValue]:
         "total_writes": writes,
         "reread_ratio": _ratio(counts.unique_reads, reads),
         "rewrite_ratio": _ratio(counts.unique_writes, writes),
-        "global_memory_address_entropy": entropy_bits(exact),
-        **{
-            f"local_memory_address_entropy_{bits}": entropy_bits(histogram)
-            for bits, histogram in enumerate(skipped, 1)
-        },
+        "global_memory_address_entropy": entropy,
+        **{f"local_memory_address_entropy_{bits}": of_level for bits, of_level in enumerate(skipped, 1)},
         "global_accesses": counts.plain["global"],
         "local_accesses": counts.plain["local"],
         "constant_accesses": counts.plain["constant"],
@@ -125,16 +137,21 @@ def yokota_entropy(branches: Iterable[Outcomes]) -> float:
     """
     weights, terms = 0, []
     for branch in branches:
-        total = sum(count * n for count, n in branch.patterns.items())
+        total = _weighted(branch.patterns)
         terms.append(total * _pattern_bits(branch.patterns, total) / WINDOW)
         weights += total
     return math.fsum(terms) / weights if weights else 0.0
 
 
+_SPLIT = (1 << 17) + 1
+
+
 def _pattern_bits(patterns: Mapping[int, int], total: int) -> float:
-    """Return the entropy of patterns, rounded once: terms are whole multiples of a very small unit."""
-    terms = (n * int(math.ldexp(k / total * math.log2(total / k), 256)) for k, n in patterns.items())
-    return float(sum(terms) / (1 << 256))
+    """Return the entropy of patterns, rounded once: parts of terms times up to 2^17 are exact (Dekker)."""
+    terms = [k / total * math.log2(total / k) for k in patterns]
+    high = [term * _SPLIT - (term * _SPLIT - term) for term in terms]
+    low, numbers = map(operator.sub, terms, high), patterns.values()
+    return math.fsum(itertools.chain(map(operator.mul, numbers, high), map(operator.mul, numbers, low)))
 
 
 def linear_entropy(branches: Sequence[Outcomes]) -> float:

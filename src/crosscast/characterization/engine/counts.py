@@ -259,8 +259,7 @@ def read_results(words: npt.NDArray[np.uint64], layout: ResultLayout) -> Counts:
             counters = [a + b for a, b in itertools.zip_longest(counters, body, fillvalue=0)]
         elif tag in (_TOTALS, _PIECES):
             histogram = counts.totals if tag == _TOTALS else counts.pieces
-            for key, n in zip(body[::2], body[1::2], strict=True):
-                histogram[key] += n
+            histogram.update(dict(zip(body[::2], body[1::2], strict=True)))
         elif tag == _PATTERNS:
             number, rarer, followed = body[:3]
             patterns = dict(zip(body[3::2], body[4::2], strict=True))
@@ -308,10 +307,15 @@ def _read_dynamic(counts: Counts, *words: int) -> None:
 
 def _read_levels(counts: Counts, words: list[int]) -> None:
     """Add histograms of addresses; levels from 11 on are granules of 1, 2, 4 and 8 bytes."""
-    for level, count, addresses in zip(words[::3], words[1::3], words[2::3], strict=True):
+    levels, accesses, addresses, start = words[::3], words[1::3], words[2::3], 0
+    while start < len(levels):
+        level = levels[start]
+        end = bisect.bisect(levels, level, start)
+        histogram = dict(zip(accesses[start:end], addresses[start:end], strict=True))
         # The number of addresses of granules of 2^k bytes is the same with up to k bits skipped.
         for target in [level] if level < ADDRESS_LEVELS else range(level - ADDRESS_LEVELS + 1):
-            counts.addresses[target][count] += addresses
+            counts.addresses[target].update(histogram)
+        start = end
 
 
 def _add_blocks(counts: Counts, layout: ResultLayout, counters: list[int]) -> None:

@@ -7,7 +7,6 @@
  * groups run together, what stands at the same place happens at the same time. Compilers issue the accesses of straight
  * code together: a group makes these, of one line after another, before it is another's turn. */
 #include "sub_groups.h"
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_TOUCHES = 1 << 15, WORTH = 1 << 14, LEAST_TOUCHES = 1 << 10, EXACT_TOUCHES = 1 << 11, USED = 32 };
@@ -250,28 +249,37 @@ void cc_touch_columns(struct context *c, u32 shift, u64 nbytes, const void *colu
       }
 }
 
-static int in_time(const void *a, const void *b) {
-  const struct touch *x = a, *y = b;
-  u64 turn = x->time >> SITE_LOG, other = y->time >> SITE_LOG, line = x->line >> NUMBER, other_line = y->line >> NUMBER;
-  if (turn != other) return turn < other ? -1 : 1;
-  if (x->group != y->group) return x->group < y->group ? -1 : 1;
-  if (line != other_line) return line < other_line ? -1 : 1;
-  if (x->time != y->time) return x->time < y->time ? -1 : 1;
-  return x->line < y->line ? -1 : x->line > y->line;
-}
+/* Words of touches, and bits of them: what is done, site, line, group and turn, by which they are sorted, the last first. */
+static const u8 KEYS[][3] = {{1, 32, 32 + NUMBER}, {0, 0, SITE_LOG}, {1, 32 + NUMBER, 64}, {1, 0, 32}, {0, SITE_LOG, 64}};
+static u64 word_of(const struct touch *t, u32 word) { return word ? t->group | (u64)t->line << 32 : t->time; }
 
-/* Sort by groups that run together, and leave what is alike in its order; where there is room, of which this returns one. */
-static const struct touch *sort_together(const struct touch *all, struct touch **rooms, u64 n, u32 together) {
-  u32 most = 0, room = 0;
-  for (u64 i = 0; i < n; i++) most = all[i].group > most ? all[i].group : most;
-  for (u32 digit = together; most >> digit; digit += 11, room ^= 1) {
+/* Sort by the bits of a word from `low` to before `end`, and leave what is alike in its order; returns where it stands. */
+static struct touch *sort_by(struct touch *all, struct touch **rooms, u64 n, u32 word, u32 low, u32 end) {
+  u64 differ = 0;
+  for (u64 i = 0; i < n; i++) differ |= word_of(&all[i], word) ^ word_of(all, word);
+  for (differ = end < 64 ? differ & (((u64)1 << end) - 1) : differ; low < end && differ >> low; low += 11) {
     u32 starts[1 << 11] = {0}, sum = 0;
-    for (u64 i = 0; i < n; i++) starts[all[i].group >> digit & 2047]++;
-    for (u32 i = 0; i < 1 << 11; i++) sum += starts[i], starts[i] = sum - starts[i];
-    for (u64 i = 0; i < n; i++) rooms[room][starts[all[i].group >> digit & 2047]++] = all[i];
-    all = rooms[room];
+    u64 mask = (1u << (end - low < 11 ? end - low : 11)) - 1;
+    if (!(differ >> low & mask)) continue;
+    for (u64 i = 0; i < n; i++) starts[word_of(&all[i], word) >> low & mask]++;
+    for (u64 i = 0; i <= mask; i++) sum += starts[i], starts[i] = sum - starts[i];
+    struct touch *to = rooms[all == rooms[0]];
+    for (u64 i = 0; i < n; i++) to[starts[word_of(&all[i], word) >> low & mask]++] = all[i];
+    all = to;
   }
   return all;
+}
+
+/* Drop accesses to what the one before has touched in its turn: all caches have it. Returns how many are left. */
+static u64 drop_repeated(struct touch *all, u64 n) {
+  u64 kept = 0;
+  for (u64 i = 0; i < n; i++) {
+    struct touch t = all[i], *last = &all[kept ? kept - 1 : 0];
+    u64 differ = (t.time ^ last->time) >> SITE_LOG | (t.group ^ last->group) | ((t.line ^ last->line) & ~(READS | WRITES));
+    if (differ || !kept) all[kept++] = t;
+    else last->line |= t.line & WRITES;
+  }
+  return kept;
 }
 
 /* What is known of each line, by its number: when it was last used, and in which caches it has been written since it
@@ -372,13 +380,15 @@ static u64 gather(struct context *c, u64 threads, u64 instructions, struct touch
 void cc_reuse(struct context *c, u64 threads, u64 instructions, u64 *words) {
   struct touch *all;
   u64 n = gather(c, threads, instructions, &all, words++);
-  struct touch *rooms[] = {cc_map_filled(c, (n + 1) * sizeof *all), cc_map_filled(c, (n + 1) * sizeof *all)};
-  qsort(all, n, sizeof *all, in_time);
+  struct touch *rooms[] = {cc_map_filled(c, (n + 1) * sizeof *all), cc_map_filled(c, (n + 1) * sizeof *all)}, *given = all;
+  for (u32 k = 0; k < sizeof KEYS / sizeof *KEYS; k++) all = sort_by(all, rooms, n, KEYS[k][0], KEYS[k][1], KEYS[k][2]);
+  if (all != given) rooms[all == rooms[1]] = given;
+  n = drop_repeated(all, n);
   struct stack s = {.lines = 2 * number_lines(c, all, n), .times = 2 * n + 1};
   s.last = cc_map(c, 4 * s.lines), s.dirty = cc_map(c, 2 * s.lines);
   s.marks = cc_map(c, s.times / 8 + 8), s.sums = cc_map(c, s.times / 16 + 8);
   for (u32 k = 0; k < 3; k++) {
-    const struct touch *sorted = sort_together(all, rooms, n, TOGETHER[k]);
+    const struct touch *sorted = sort_by(all, rooms, n, 1, TOGETHER[k], 32);
     for (u32 half = 0; half < 2; half++) count_traffic(&s, sorted, n, half, words[-1], words + (2 * k + half) * (1 + CACHES));
   }
 }

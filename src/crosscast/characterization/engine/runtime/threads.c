@@ -326,22 +326,21 @@ void cc_fail(struct context *c, enum fault kind, u64 signal_, u64 address, u64 s
  * clear 40 KB. It is not given back. */
 static int is_taken(struct context *c, const void *p) { return (u64)p - (u64)c->arena < ARENA; }
 
-static int has_room(struct context *c, u64 bytes) { return c->arena && bytes <= ARENA / 32 && bytes <= ARENA - c->taken; }
-
 static void *map_pages(struct context *c, u64 bytes, int flags) {
   void *p = mmap(0, bytes ? bytes : PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   if (p == MAP_FAILED) cc_fail(c, NO_MEMORY, 0, bytes, 0, 0, 0, 0);
   return p;
 }
 
-void *cc_map(struct context *c, u64 bytes) {
+static void *take(struct context *c, u64 bytes, u64 most, int flags) {
   struct context *own = cc_self ? cc_self : c;
   u64 room = (bytes + 63) & -64;
-  if (has_room(own, room)) return own->taken += room, own->arena + own->taken - room;
-  return map_pages(c, bytes, MAP_NORESERVE);
+  if (!own->arena || room > most || room > ARENA - own->taken) return map_pages(c, bytes, flags);
+  return own->taken += room, own->arena + own->taken - room;
 }
 
-void *cc_map_filled(struct context *c, u64 bytes) { return map_pages(c, bytes, MAP_POPULATE); }
+void *cc_map(struct context *c, u64 bytes) { return take(c, bytes, ARENA / 32, MAP_NORESERVE); }
+void *cc_map_filled(struct context *c, u64 bytes) { return take(c, bytes, ARENA / 128, MAP_POPULATE); }
 
 void *cc_remap(struct context *c, void *p, u64 bytes, u64 more) {
   if (!p) return cc_map(c, more);
