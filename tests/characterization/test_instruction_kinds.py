@@ -127,7 +127,7 @@ def test_what_one_instruction_does_with_the_next_is_joined(value: str, expected:
 
 
 def test_loads_and_stores_are_by_space_and_width() -> None:
-    found = instructions("l[i % 8] = c[i]; barrier(1); float4 x = v[i]; vstore4(x + l[0], i, a - 3 * i);")
+    found = instructions("l[i % 8] = c[i]; barrier(1); float4 x = v[i]; vstore4(x + l[0], i, a - 4 * i);")
     loads = {"global": {"16": ITEMS}, "local": {"4": ITEMS}, "constant": {"4": ITEMS}}
     assert found["loads"] == loads
     assert found["stores"] == {"local": {"4": ITEMS}, "global": {"16": ITEMS}}
